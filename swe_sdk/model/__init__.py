@@ -1,0 +1,1 @@
+"""Pure data: tasks, environments, patches, outcomes. No I/O here."""

@@ -1,0 +1,79 @@
+"""How a sandbox is made: from a container image, or from sources by build steps."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from swe_sdk.model.record import Record
+
+WORKDIR = "/testbed"
+"""Where the official harness keeps the repository."""
+
+
+class GitSource(Record):
+    """A git repository at a commit; ``url`` is a URL or a path on this machine."""
+
+    kind: Literal["git"] = "git"
+    url: str
+    commit: str
+
+
+class SdistSource(Record):
+    """A source distribution from the package index, pinned by its sha256."""
+
+    kind: Literal["sdist"] = "sdist"
+    name: str
+    version: str
+    sha256: str = Field(pattern=r"^[0-9a-fA-F]{60,64}$")
+    """Hex digest; a prefix of at least 60 digits is accepted."""
+    filename: str | None = None
+
+
+class DirectorySource(Record):
+    """A directory on this machine, taken as it is (a ``.git`` in it is left out)."""
+
+    kind: Literal["directory"] = "directory"
+    path: str
+
+
+Source = Annotated[GitSource | SdistSource | DirectorySource, Field(discriminator="kind")]
+
+
+class SourceEnvironment(Record):
+    """Sources plus build steps: built once with the network on, frozen, and forked for every sandbox."""
+
+    kind: Literal["source"] = "source"
+    source: Source
+    python: str | None = None
+    """A version ("3.9") or a specifier (">=3.9"); None = no virtual environment."""
+    pip: tuple[str, ...] = ()
+    """The complete pinned requirements, installed without resolving dependencies."""
+    pre_install: tuple[str, ...] = ()
+    install: tuple[str, ...] = ()
+    """Shell commands, run in ``workdir`` with the virtual environment active."""
+    env: dict[str, str] = Field(default_factory=dict)
+    """Set in the build and in every sandbox of this environment."""
+    tools: tuple[str, ...] = ()
+    """Programs that must be there beside Python, such as "node"."""
+    workdir: str = WORKDIR
+
+    @field_validator("env")
+    @classmethod
+    def _printable(cls, env: dict[str, str]) -> dict[str, str]:
+        if any("=" in name or "\0" in name + value or not name for name, value in env.items()):
+            raise ValueError("a variable's name must be non-empty and free of '=', and neither part may hold a NUL")
+        return env
+
+
+class ImageEnvironment(Record):
+    """A container image (``name:tag``) or a .sif file that already holds the repository at ``workdir``."""
+
+    kind: Literal["image"] = "image"
+    image: str
+    env: dict[str, str] = Field(default_factory=dict)
+    workdir: str = WORKDIR
+
+
+Environment = Annotated[SourceEnvironment | ImageEnvironment, Field(discriminator="kind")]

@@ -1,0 +1,64 @@
+"""One problem: what an agent may see and, apart from it, what only the grader may."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from swe_sdk.model.environment import Environment
+from swe_sdk.model.patch import EMPTY_PATCH, Patch
+from swe_sdk.model.record import Record
+
+EvalType = Literal["pass_and_fail", "fail_only"]
+
+
+class GradingSpec(Record):
+    """The private half of a task: hidden tests, required ids, gold patch. Its repr shows counts alone."""
+
+    test_patch: Patch = EMPTY_PATCH
+    fail_to_pass: tuple[str, ...] = ()
+    pass_to_pass: tuple[str, ...] = ()
+    prelude: str = ""
+    """Shell lines run before the tests; the environment and directory that they leave are the tests' own."""
+    test_command: str
+    """Shell lines whose whole output is the test section."""
+    parser: str
+    """Name of the log parser."""
+    eval_type: EvalType = "pass_and_fail"
+    gold_patch: Patch | None = None
+    wrong_patch: Patch | None = None
+    """A plausible patch that must not resolve the task, where the dataset has one."""
+
+    def __repr__(self) -> str:
+        return f"GradingSpec(fail_to_pass={len(self.fail_to_pass)}, pass_to_pass={len(self.pass_to_pass)}, hidden)"
+
+    __str__ = __repr__
+
+
+class Task(Record):
+    """One problem. ``repr``, ``model_dump`` and :meth:`public` leave :attr:`grading` out.
+
+    :meth:`private` is the one way to write it all down, for a file or another machine.
+    """
+
+    instance_id: str = Field(min_length=1)
+    family: str
+    repo: str
+    problem_statement: str = Field(default="", repr=False)
+    hints: str = Field(default="", repr=False)
+    base_commit: str | None = None
+    version: str | None = None
+    created_at: str | None = None
+    environment: Environment
+    metadata: dict[str, Any] = Field(default_factory=dict, repr=False)
+    """Further public fields of the row; nothing of the grading half may be put here."""
+    grading: GradingSpec = Field(repr=False, exclude=True)
+
+    def public(self) -> dict[str, Any]:
+        """What an agent may see, as plain data."""
+        return self.model_dump(mode="json")
+
+    def private(self) -> dict[str, Any]:
+        """Everything, hidden tests and gold patch included; ``Task.model_validate`` takes it back."""
+        return {**self.model_dump(mode="json"), "grading": self.grading.model_dump(mode="json")}

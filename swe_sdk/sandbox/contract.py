@@ -1,0 +1,217 @@
+"""What a sandbox provider must do, and what it may do besides.
+
+A provider makes *boxes*. Everybody above this floor knows only these protocols. What only some providers can do is a
+protocol of its own (:class:`SupportsSnapshots`, :class:`SupportsPause`, ...), and is also listed by
+:attr:`SandboxProvider.capabilities`, so that callers can ask before they try.
+
+Rules that every implementation keeps, and that :mod:`swe_sdk.testing.provider_suite` checks:
+
+* ``exec`` never raises for what the command did, and is never retried by anybody.
+* Infrastructure trouble is an exception of :mod:`swe_sdk.errors` (``SandboxError``), decided from the provider's own
+  facts and never from output or exit codes of the program.
+* A timeout or a cancelled call kills the whole process tree of that command before it returns or raises.
+* ``close`` may be called twice, works on a dead box, and leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, Protocol, runtime_checkable
+
+from pydantic import Field
+
+from swe_sdk.model.environment import WORKDIR
+from swe_sdk.model.exec_result import ExecResult
+from swe_sdk.model.record import Record
+
+Capability = Literal["snapshots", "pause", "streaming", "listen", "processes", "build"]
+"""``build``: sources can be built into environments here (snapshots and a network during the build)."""
+BoxStatus = Literal["running", "paused", "stopped", "lost"]
+Network = Literal["none", "host"]
+Stream = Literal["stdout", "stderr"]
+OnOutput = Callable[[Stream, bytes], None]
+"""Called with each piece of output as it arrives, in order within a stream."""
+
+DEFAULT_OUTPUT_BYTES = 1 << 20
+"""How much of each output stream an ``ExecResult`` keeps (half from the head, half from the tail)."""
+
+
+class Limits(Record):
+    """Upper bounds for a box; None = the provider's default."""
+
+    memory_mib: int | None = Field(default=None, gt=0)
+    pids: int | None = Field(default=None, gt=0)
+    file_size_bytes: int | None = Field(default=None, gt=0)
+    open_files: int | None = Field(default=None, gt=0)
+
+
+class Mount(Record):
+    """A directory or file of this machine that is visible read-only in the box, at ``target``."""
+
+    source: str
+    target: str
+
+
+class SandboxSpec(Record):
+    """What kind of box to make: on an image, on a snapshot, or (both None) on the provider's base system."""
+
+    image: str | None = None
+    snapshot: str | None = None
+    workdir: str = WORKDIR
+    env: dict[str, str] = Field(default_factory=dict)
+    network: Network = "none"
+    mounts: tuple[Mount, ...] = ()
+    limits: Limits = Limits()
+    labels: dict[str, str] = Field(default_factory=dict)
+
+
+class Snapshot(Record):
+    """A frozen writable layer, by id."""
+
+    id: str
+    provider: str
+    created_at: float
+    """Unix seconds."""
+
+
+class Process(Record):
+    """One process in a box."""
+
+    pid: int
+    ppid: int
+    state: str
+    """One letter, as in /proc: R running, S sleeping, T stopped, Z zombie."""
+    command: str
+
+
+class ProviderHealth(Record):
+    """Whether a provider works on this machine and, if not, why and what to do."""
+
+    provider: str
+    works: bool
+    reason: str = ""
+    remedy: str = ""
+    details: dict[str, str] = Field(default_factory=dict)
+
+
+@runtime_checkable
+class Box(Protocol):
+    """A live sandbox."""
+
+    @property
+    def id(self) -> str:
+        """Unique among all boxes of the provider on this machine."""
+
+    @property
+    def spec(self) -> SandboxSpec:
+        """What it was made from."""
+
+    async def exec(
+        self,
+        command: str | Sequence[str],
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        user: str | None = None,
+        stdin: bytes | None = None,
+        timeout_s: float | None = None,
+        output_bytes: int = DEFAULT_OUTPUT_BYTES,
+        merge_stderr: bool = False,
+        on_output: OnOutput | None = None,
+    ) -> ExecResult:
+        """Run a command to its end.
+
+        ``command`` is a shell line (run by bash, else sh) or an argument list. ``cwd`` is the spec's workdir by
+        default; ``env`` is added to the spec's; standard input is empty unless ``stdin`` is given. Background
+        processes that it leaves stay alive. ``merge_stderr`` sends standard error into standard output, in the order
+        written.
+
+        Raises ``SandboxLost``/``SandboxClosed`` where it could not be started at all. Where the box dies under the
+        command the status is ``lost``.
+        """
+
+    async def read(self, path: str) -> bytes:
+        """The content of a regular file; ``TransferFailed`` if there is none."""
+
+    async def write(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
+        """Create or replace a file; its parent directories are made."""
+
+    async def upload(self, local: Path, remote: str) -> None:
+        """Copy a local file of any size into the box, keeping its permission bits."""
+
+    async def download(self, remote: str, local: Path) -> None:
+        """Copy a file of any size out of the box; ``local`` appears complete or not at all."""
+
+    async def status(self) -> BoxStatus:
+        """From the provider's own facts."""
+
+    async def close(self) -> None:
+        """Kill everything in it and remove what it wrote."""
+
+
+@runtime_checkable
+class SandboxProvider(Protocol):
+    """Makes boxes."""
+
+    @property
+    def name(self) -> str:
+        """For messages and settings, such as "local"."""
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What it can do beyond the basic contract."""
+
+    async def probe(self) -> ProviderHealth:
+        """Try it for real, on this machine; never raises."""
+
+    async def create(self, spec: SandboxSpec) -> Box:
+        """A new box; ``CreateFailed``, ``SnapshotNotFound`` or ``PrerequisiteError`` where there can be none."""
+
+    async def aclose(self) -> None:
+        """Close every box that is left, and give back what the provider holds."""
+
+
+@runtime_checkable
+class SupportsSnapshots(Protocol):
+    """A provider whose boxes can be frozen, and forked in time that does not grow with their size."""
+
+    async def snapshot(self, box: Box) -> Snapshot:
+        """Freeze what ``box`` has written. The box goes on, on top of the frozen layer.
+
+        ``SnapshotBusy`` while processes are alive in it: stop them first.
+        """
+
+    async def delete_snapshot(self, snapshot_id: str) -> None:
+        """Forget a snapshot; its layers go when no box and no snapshot needs them. Unknown ids are ignored."""
+
+    async def snapshots(self) -> list[Snapshot]:
+        """All snapshots on this machine."""
+
+
+@runtime_checkable
+class SupportsPause(Protocol):
+    """A box whose processes can be stopped and continued."""
+
+    async def pause(self) -> None:
+        """Stop every process; returns once all have stopped. Nothing can be executed meanwhile."""
+
+    async def resume(self) -> None:
+        """Continue them."""
+
+
+@runtime_checkable
+class SupportsProcesses(Protocol):
+    """A box that can list its processes."""
+
+    async def processes(self) -> list[Process]:
+        """All of them but the supervisor."""
+
+
+@runtime_checkable
+class SupportsListen(Protocol):
+    """A box within which this process can serve a TCP port, without any network."""
+
+    async def listen(self, port: int = 0) -> tuple[int, socket.socket]:
+        """A listening socket on the box's own loopback interface, and its port."""
