@@ -117,4 +117,6 @@ def patched_files(diff: bytes) -> tuple[PatchedFile, ...]:
 
 def _starts_plain_diff(lines: list[bytes], index: int) -> bool:
     """Whether a file header without a ``diff --git`` line starts here."""
-    return lines[index].startswith(b"--- ") and lines[index + 1 : index + 2] != [] and lines[index + 1].startswith(b"+++ ")
+    return (
+        lines[index].startswith(b"--- ") and lines[index + 1 : index + 2] != [] and lines[index + 1].startswith(b"+++ ")
+    )

@@ -12,7 +12,17 @@ from swe_sdk.errors import InputError
 from swe_sdk.model.record import Record
 
 Stage = Literal[
-    "admission", "environment", "create", "apply", "reset", "test_patch", "prelude", "tests", "parse", "teardown", "agent"
+    "admission",
+    "environment",
+    "create",
+    "apply",
+    "reset",
+    "test_patch",
+    "prelude",
+    "tests",
+    "parse",
+    "teardown",
+    "agent",
 ]
 FailureKind = Literal[
     "budget_spent",  # the agent's budget ran out

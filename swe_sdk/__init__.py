@@ -1,0 +1,1 @@
+"""Sandboxes, truthful grading and long rollouts for software-engineering agents."""

@@ -1,0 +1,1 @@
+"""From a patch to a truthful outcome."""

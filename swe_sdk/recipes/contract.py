@@ -1,0 +1,59 @@
+"""What a harness family decides: how its rows become tasks, how a patch is applied, how a log becomes a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from swe_sdk.model.outcome import TestReport
+from swe_sdk.model.record import Record
+from swe_sdk.model.task import Task
+
+
+class Rung(Record):
+    """One way to apply a patch. ``command`` is a shell line run in the repository; ``$PATCH`` is the patch file."""
+
+    name: str
+    command: str
+
+
+class Resolution(Record):
+    """The verdict on the statuses of one run."""
+
+    resolved: bool
+    tests: TestReport
+    reason: str = ""
+    flags: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Recipe(Protocol):
+    """One harness family. Pure: no recipe touches a sandbox."""
+
+    @property
+    def family(self) -> str:
+        """Its name, such as "swe-bench"."""
+
+    @property
+    def version(self) -> str:
+        """Changes whenever the same input may get another verdict; part of the content key."""
+
+    @property
+    def ladder(self) -> tuple[Rung, ...]:
+        """The ways to apply a model patch, tried in order until one exits with code 0."""
+
+    def recognizes(self, row: Mapping[str, Any]) -> bool:
+        """Whether a row without a ``family`` field looks like one of this family."""
+
+    def to_task(self, row: Mapping[str, Any], *, where: str, root: Path) -> Task:
+        """A task from a row. ``where`` names the row in errors; relative paths in it start at ``root``.
+
+        Raises :class:`~swe_sdk.errors.RowError`.
+        """
+
+    def parse(self, task: Task, section: str) -> dict[str, str]:
+        """The statuses in a test section, by test id."""
+
+    def judge(self, task: Task, statuses: Mapping[str, str], exit_code: int | None) -> Resolution:
+        """Whether those statuses resolve the task."""

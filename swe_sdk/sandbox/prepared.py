@@ -1,0 +1,29 @@
+"""An environment that is ready on one provider."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from swe_sdk.model.environment import WORKDIR
+from swe_sdk.model.record import Record
+from swe_sdk.sandbox.contract import SandboxSpec
+
+
+class PreparedEnvironment(Record):
+    """What :func:`swe_sdk.sandbox.environments.prepare` returns: make boxes from :meth:`spec`."""
+
+    key: str
+    """Content key of everything that went into it."""
+    snapshot: str | None = None
+    image: str | None = None
+    workdir: str = WORKDIR
+    env: dict[str, str] = Field(default_factory=dict)
+    """PATH with the virtual environment first, and the task's own variables."""
+    base_commit: str = "HEAD"
+    """The commit in the box's repository that patches are taken and applied against."""
+    build_s: float = 0.0
+    """Seconds that building took; 0 where it was found ready."""
+
+    def spec(self) -> SandboxSpec:
+        """A sandbox of this environment, without a network."""
+        return SandboxSpec(image=self.image, snapshot=self.snapshot, workdir=self.workdir, env=self.env)

@@ -1,0 +1,54 @@
+"""Providers by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from swe_sdk.errors import ProviderUnavailable, UnknownProvider
+from swe_sdk.sandbox.contract import ProviderHealth, SandboxProvider
+
+_AUTO = ("local",)
+"""Tried in this order by "auto": a weaker isolation than full namespaces is never chosen silently."""
+
+
+def _local() -> SandboxProvider:
+    from swe_sdk.sandbox.providers.local.provider import LocalProvider
+
+    return LocalProvider()
+
+
+_BUILTIN: dict[str, Callable[[], SandboxProvider]] = {"local": _local}
+
+
+def provider_names() -> tuple[str, ...]:
+    """The names that :func:`get_provider` takes, beside "auto"."""
+    return tuple(sorted(_BUILTIN))
+
+
+@cache
+def named_provider(name: str) -> SandboxProvider:
+    """The process-wide provider of that name; ``UnknownProvider`` where there is none. Not probed."""
+    if name not in _BUILTIN:
+        raise UnknownProvider(name, (*_BUILTIN, "auto"))
+    return _BUILTIN[name]()
+
+
+async def get_provider(provider: SandboxProvider | str = "auto") -> SandboxProvider:
+    """A provider that works here: itself, by name, or "auto".
+
+    Raises ``UnknownProvider``, or ``ProviderUnavailable`` with what to do.
+    """
+    if not isinstance(provider, str):
+        return provider
+    problems: list[ProviderHealth] = []
+    for name in _AUTO if provider == "auto" else (provider,):
+        candidate = named_provider(name)
+        health = await candidate.probe()
+        if health.works:
+            return candidate
+        problems.append(health)
+    raise ProviderUnavailable(
+        "; ".join(f"sandbox provider {p.provider!r} does not work here: {p.reason}" for p in problems),
+        remedy="; ".join(p.remedy for p in problems if p.remedy) or "run `swe-sdk doctor`",
+    )

@@ -1,0 +1,1 @@
+"""For tests of your own: a provider conformance suite, and a provider that fails on demand."""
