@@ -1,0 +1,23 @@
+"""Writing files so that a reader sees the old content or the new, never half of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from swe_sdk.model.ids import new_id
+
+
+def write_atomic(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+    """Write ``data`` to ``path``: into a temporary file beside it, synced, then renamed over it."""
+    temporary = path.with_name(f".{path.name}.{new_id('tmp')}")
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,166 @@
+"""From fresh namespaces to a box: mounts, identity, privileges. Runs once in each box's process 1."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import resource
+import socket
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from . import kernel
+
+AGENT_ID = 1000
+"""User and group that programs run as, inside every box."""
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_DEVICE_LINKS = {
+    "fd": "/proc/self/fd",
+    "stdin": "/proc/self/fd/0",
+    "stdout": "/proc/self/fd/1",
+    "stderr": "/proc/self/fd/2",
+    "ptmx": "pts/ptmx",
+}
+_PROGRAM_CAPS = frozenset(
+    {
+        kernel.CAP_CHOWN,
+        kernel.CAP_DAC_OVERRIDE,
+        kernel.CAP_FOWNER,
+        kernel.CAP_FSETID,
+        kernel.CAP_KILL,
+        kernel.CAP_SETGID,
+        kernel.CAP_SETUID,
+        kernel.CAP_SETPCAP,
+        kernel.CAP_NET_BIND_SERVICE,
+        kernel.CAP_SYS_CHROOT,
+    }
+)
+"""At most this is what a program run as the box's root can have; as the agent user it has none."""
+_SUPERVISOR_CAPS = frozenset({kernel.CAP_KILL, kernel.CAP_SETGID, kernel.CAP_SETUID})
+
+
+@dataclass(frozen=True)
+class RootSpec:
+    """How to make one box. Paths of layers are relative to ``state``, which is mounted at a fixed place meanwhile."""
+
+    state: str
+    lowers: list[str]
+    """From the top down."""
+    upper: str
+    work: str
+    binds: list[dict[str, str]]
+    """``source`` on the host, ``target`` in the box (it exists in a lower layer); read-only."""
+    network: str
+    id_range: bool
+    """Whether ids 0 to 65535 are mapped (by a privileged zygote), or the agent's id alone."""
+    rlimits: dict[str, int]
+    hostname: str = "sandbox"
+
+    @classmethod
+    def from_message(cls, message: dict[str, Any]) -> RootSpec:
+        """The counterpart of ``dataclasses.asdict``."""
+        return cls(**message)
+
+
+def map_only_caller(uid: int, gid: int) -> None:
+    """Without privileges a process may map just its own id: it becomes the agent user."""
+    _write("/proc/self/setgroups", "deny")
+    _write("/proc/self/uid_map", f"{AGENT_ID} {uid} 1")
+    _write("/proc/self/gid_map", f"{AGENT_ID} {gid} 1")
+
+
+def enter_box(spec: RootSpec) -> None:
+    """Turn this process, alone in its new namespaces, into process 1 of the box that ``spec`` describes."""
+    os.setsid()
+    if spec.network == "none":
+        _loopback_up()
+    kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
+    # Sources are taken while this process still has its caller's credentials; see grab_tree.
+    trees = [(kernel.grab_tree(bind["source"], read_only=True), bind["target"]) for bind in spec.binds]
+    # The state directory may lie below a directory closed to the box's user: from here on it is found at /tmp.
+    kernel.mount(spec.state, "/tmp", None, kernel.MS_BIND | kernel.MS_REC)
+    if spec.id_range:
+        _become(0)
+    stage = "/tmp/stage"
+    kernel.mount_overlay(
+        stage, [f"/tmp/{lower}" for lower in spec.lowers], upper=f"/tmp/{spec.upper}", work=f"/tmp/{spec.work}"
+    )
+    for fd, target in trees:
+        kernel.attach_tree(fd, stage + target)
+    kernel.mount("proc", f"{stage}/proc", "proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
+    _make_devices(f"{stage}/dev")
+    socket.sethostname(spec.hostname)
+    os.chdir(stage)
+    kernel.pivot_root_here()
+    kernel.detach_mount(".")
+    os.chdir("/")
+    _no_namespaces_within()
+    for name, limit in spec.rlimits.items():
+        _limit(name, limit)
+    _drop_privileges(spec)
+
+
+def _drop_privileges(spec: RootSpec) -> None:
+    kernel.forbid_new_privileges()
+    kernel.limit_bounding_set(_PROGRAM_CAPS)
+    if spec.id_range:
+        os.setgroups([])
+        os.setresgid(AGENT_ID, AGENT_ID, AGENT_ID)
+        # Real and effective user are the agent's, so that programs start by vfork without a change of user. The saved
+        # user stays root: it keeps the capabilities below, and keeps programs from setting this process's limits.
+        os.setresuid(AGENT_ID, AGENT_ID, 0)
+        kernel.set_capabilities(_SUPERVISOR_CAPS)
+        kernel.die_with_parent()
+    else:
+        kernel.set_capabilities(frozenset())
+    kernel.hide_from_debuggers()
+
+
+def _become(uid: int) -> None:
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+    kernel.die_with_parent()
+
+
+def _make_devices(dev: str) -> None:
+    kernel.mount("tmpfs", dev, "tmpfs", kernel.MS_NOSUID, "mode=755,size=1m")
+    for name in _DEVICES:
+        os.close(os.open(f"{dev}/{name}", os.O_CREAT | os.O_WRONLY))
+        kernel.mount(f"/dev/{name}", f"{dev}/{name}", None, kernel.MS_BIND)
+    for name, target in _DEVICE_LINKS.items():
+        os.symlink(target, f"{dev}/{name}")
+    os.mkdir(f"{dev}/shm")
+    kernel.mount("tmpfs", f"{dev}/shm", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=1777,size=1g")
+    os.mkdir(f"{dev}/pts")
+    options = "newinstance,ptmxmode=0666,mode=620"
+    kernel.mount("devpts", f"{dev}/pts", "devpts", kernel.MS_NOSUID | kernel.MS_NOEXEC, options)
+
+
+def _loopback_up() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        set_flags, up_running = 0x8914, 0x1 | 0x40
+        fcntl.ioctl(probe, set_flags, struct.pack("16sh22x", b"lo", up_running))
+
+
+def _no_namespaces_within() -> None:
+    """Programs get no user namespaces of their own: most kernel holes of recent years needed one."""
+    try:
+        _write("/proc/sys/user/max_user_namespaces", "0")
+    except OSError:
+        pass  # not writable for a single mapped id on some kernels; a defence in depth, not the wall
+
+
+def _limit(name: str, limit: int) -> None:
+    number = getattr(resource, f"RLIMIT_{name.upper()}")
+    _soft, hard = resource.getrlimit(number)
+    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(number, (limit, limit))
+
+
+def _write(path: str, text: str) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)

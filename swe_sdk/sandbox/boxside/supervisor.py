@@ -1,0 +1,373 @@
+"""Process 1 of a box: runs commands, kills their whole trees, opens files, lists, stops and continues processes.
+
+It is one poll loop. Descriptors of a command's streams come with the request, so output never passes through here.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from typing import Any
+
+from . import frames, processes
+
+_TICK_S = 0.005
+"""How often a kill in progress looks whether anything is left."""
+_KILL_CAP_S = 10.0
+"""How long a kill may go on before it is given up; the SDK then discards the box."""
+
+
+class Command:
+    """One command: its connection, its first process, and how its end is reached."""
+
+    def __init__(self, connection: Connection, cookie: str, pid: int) -> None:
+        self.connection = connection
+        self.cookie = cookie
+        self.pid = pid
+        self.exit: dict[str, Any] | None = None
+        self.kill_after: float | None = None
+        """When politeness ends; None = nobody has asked for its end."""
+        self.give_up: float = 0.0
+
+    @property
+    def is_dying(self) -> bool:
+        """Whether somebody has asked for its end."""
+        return self.kill_after is not None
+
+
+class Connection:
+    """One call of the SDK."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self.sock = sock
+        self.decoder = frames.Decoder()
+        self.command: Command | None = None
+
+    def reply(self, message: frames.Message, fds: tuple[int, ...] = ()) -> None:
+        """Send one frame. Replies are small, so they fit the socket's buffer; a caller that is gone is no error."""
+        try:
+            frames.send_blocking(self.sock, message, fds)
+        except (BrokenPipeError, ConnectionResetError, BlockingIOError):
+            pass
+
+    def close(self) -> None:
+        """End the call."""
+        self.decoder.close()
+        self.sock.close()
+
+
+class Supervisor:
+    """The loop over a control socket; returns when the SDK is gone."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._connections: dict[int, Connection] = {}
+        self._commands: dict[int, Command] = {}
+        """Commands that have not ended, by the pid of their first process."""
+        self._finished: dict[int, str] = {}
+        """Cookies of ended commands that may have left processes behind, by the pid of their first process."""
+        self._poll = select.poll()
+        self._wakeup = _wake_on_child_exit()
+
+    def serve(self) -> None:
+        """Run until the control socket ends."""
+        self._poll.register(self._control, select.POLLIN)
+        self._poll.register(self._wakeup, select.POLLIN)
+        while True:
+            dying = [command for command in self._commands.values() if command.is_dying]
+            for fd, _events in self._poll.poll(_TICK_S * 1000 if dying else None):
+                if fd == self._control.fileno():
+                    if not self._accept():
+                        return
+                elif fd == self._wakeup:
+                    _drain(fd)
+                    self._reap()
+                else:
+                    self._serve_connection(self._connections[fd])
+            for command in list(self._commands.values()):
+                if command.is_dying:
+                    self._kill_step(command)
+
+    def _accept(self) -> bool:
+        try:
+            data, fds = frames.receive(self._control, 1)
+        except OSError:
+            return False
+        if not data:
+            return False
+        for fd in fds:
+            connection = Connection(socket.socket(fileno=fd))
+            self._connections[fd] = connection
+            self._poll.register(fd, select.POLLIN)
+        return True
+
+    def _serve_connection(self, connection: Connection) -> None:
+        try:
+            data, fds = frames.receive(connection.sock, 1 << 16)
+            connection.decoder.feed(data, fds)
+            while (message := connection.decoder.next()) is not None:
+                self._handle(connection, message)
+        except BlockingIOError:
+            return
+        except (OSError, ValueError, frames.FrameError):
+            data = b""
+        if not data:
+            self._hang_up(connection)
+
+    def _hang_up(self, connection: Connection) -> None:
+        """The caller is gone: its command, if it still runs, is killed at once."""
+        self._forget(connection)
+        if connection.command is not None and connection.command.exit is None:
+            self._begin_kill(connection.command, grace_s=0.0)
+
+    def _forget(self, connection: Connection) -> None:
+        fd = connection.sock.fileno()
+        if self._connections.pop(fd, None) is not None:
+            self._poll.unregister(fd)
+            connection.close()
+
+    def _handle(self, connection: Connection, message: frames.Message) -> None:
+        handler = getattr(self, f"_op_{message.get('op')}", None)
+        if handler is None:
+            connection.reply({"ev": "error", "error": f"unknown operation {message.get('op')!r}"})
+            return
+        try:
+            handler(connection, message)
+        except OSError as error:
+            connection.reply({"ev": "error", "error": str(error), "errno": error.errno})
+
+    # -- commands ---------------------------------------------------------------------------------------------------
+
+    def _op_exec(self, connection: Connection, message: frames.Message) -> None:
+        fds = connection.decoder.take_fds()
+        try:
+            pid = _spawn(message, fds)
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            connection.reply({"ev": "unstartable", "error": str(error), "errno": getattr(error, "errno", None)})
+            return
+        finally:
+            for fd in fds:
+                os.close(fd)
+        command = Command(connection, message["cookie"], pid)
+        connection.command = command
+        self._commands[pid] = command
+        self._finished.pop(pid, None)
+        connection.reply({"ev": "started", "pid": pid})
+
+    def _op_kill(self, connection: Connection, message: frames.Message) -> None:
+        if connection.command is not None and connection.command.pid in self._commands:
+            self._begin_kill(connection.command, grace_s=float(message["grace_s"]))
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            command = self._commands.get(pid)
+            if command is not None and command.exit is None:
+                command.exit = {
+                    "exit_code": os.waitstatus_to_exitcode(status),
+                    "user_s": usage.ru_utime,
+                    "system_s": usage.ru_stime,
+                    "max_rss_kib": usage.ru_maxrss,
+                }
+                if not command.is_dying:
+                    self._end(command, killed=False, tree_gone=True)
+
+    def _begin_kill(self, command: Command, *, grace_s: float) -> None:
+        now = time.monotonic()
+        if command.kill_after is None:
+            command.give_up = now + grace_s + _KILL_CAP_S
+            if grace_s > 0:
+                self._signal_tree(command, signal.SIGTERM)
+        command.kill_after = now + grace_s
+
+    def _kill_step(self, command: Command) -> None:
+        """One look at a command that must die: done, still in its grace, killed again, or given up."""
+        self._reap()
+        now = time.monotonic()
+        members, others = self._tree(command)
+        if not members and command.exit is not None:
+            self._end(command, killed=True, tree_gone=True)
+        elif now > command.give_up:
+            self._end(command, killed=True, tree_gone=False)
+        elif command.kill_after is not None and now >= command.kill_after:
+            if others:
+                _signal_all(members, signal.SIGSTOP)  # what is stopped cannot fork away from the kill below
+                _signal_all(members, signal.SIGKILL)
+            else:
+                _signal_everything(signal.SIGKILL)  # atomic against fork
+
+    def _signal_tree(self, command: Command, number: int) -> None:
+        members, _others = self._tree(command)
+        _signal_all(members, number)
+
+    def _tree(self, command: Command) -> tuple[list[int], bool]:
+        """The living processes of a command, and whether others live too.
+
+        A process that belongs to no command (it cleared its environment and left its session and its parents) counts
+        as one of every command that is killed: better one stray daemon too few than a runaway program left.
+        """
+        alive = processes.living()
+        mains = {**self._finished, **{pid: running.cookie for pid, running in self._commands.items()}}
+        owner = processes.owners(alive, mains, set(mains.values()))
+        members = [pid for pid in alive if owner.get(pid, command.cookie) == command.cookie]
+        self._prune_finished(alive, owner)
+        return members, len(members) < len(alive)
+
+    def _prune_finished(self, alive: dict[int, processes.ProcessInfo], owner: dict[int, str]) -> None:
+        needed = set(owner.values())
+        numbers = {number for info in alive.values() for number in (info.group, info.session)}
+        self._finished = {
+            pid: cookie for pid, cookie in self._finished.items() if cookie in needed or pid in numbers
+        }
+
+    def _end(self, command: Command, *, killed: bool, tree_gone: bool) -> None:
+        del self._commands[command.pid]
+        if not killed:
+            self._finished[command.pid] = command.cookie
+            if len(self._finished) > 1000:
+                self._tree(command)  # prunes
+        ending = command.exit or {"exit_code": None}
+        command.connection.reply({"ev": "exit", "killed": killed, "tree_gone": tree_gone, **ending})
+        self._forget(command.connection)
+
+    # -- the rest ---------------------------------------------------------------------------------------------------
+
+    def _op_open(self, connection: Connection, message: frames.Message) -> None:
+        """Open a regular file for the caller, as the agent user and inside the box's root, whatever links lead where."""
+        fd = _open_regular(message["path"], write=bool(message.get("write")), mode=int(message.get("mode", 0o644)))
+        try:
+            info = os.fstat(fd)
+            connection.reply({"ev": "ok", "size": info.st_size, "mode": stat.S_IMODE(info.st_mode)}, (fd,))
+        finally:
+            os.close(fd)
+
+    def _op_processes(self, connection: Connection, message: frames.Message) -> None:
+        found = [
+            {
+                "pid": info.pid,
+                "ppid": info.ppid,
+                "state": info.state,
+                "command": processes.command_line(info.pid) or info.command,
+            }
+            for info in processes.living().values()
+        ]
+        connection.reply({"ev": "ok", "processes": found})
+
+    def _op_pause(self, connection: Connection, message: frames.Message) -> None:
+        deadline = time.monotonic() + float(message["timeout_s"])
+        _signal_everything(signal.SIGSTOP)
+        while not all(info.state in "Tt" for info in processes.living().values()):
+            if time.monotonic() > deadline:
+                raise TimeoutError("processes are still running after SIGSTOP")
+            time.sleep(0.0005)
+        connection.reply({"ev": "ok"})
+
+    def _op_resume(self, connection: Connection, message: frames.Message) -> None:
+        # Children first: a job-control shell that wakes before its child sees the child stopped, and drops the job.
+        _signal_all(sorted(processes.living(), reverse=True), signal.SIGCONT)
+        _signal_everything(signal.SIGCONT)
+        connection.reply({"ev": "ok"})
+
+    def _op_listen(self, connection: Connection, message: frames.Message) -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", int(message["port"])))
+            listener.listen(128)
+            connection.reply({"ev": "ok", "port": listener.getsockname()[1]}, (listener.fileno(),))
+
+
+def _spawn(message: frames.Message, fds: list[int]) -> int:
+    """Start a program in a session of its own. No ``preexec_fn`` and no change of user, so that it goes by vfork."""
+    stdin, stdout, stderr = fds
+    identity: dict[str, Any] = {}
+    if message.get("uid") is not None:
+        identity = {"user": message["uid"], "group": message["uid"], "extra_groups": []}
+    process = subprocess.Popen(  # noqa: S603 - running what it is told to is its purpose
+        message["argv"],
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        cwd=message["cwd"],
+        env=message["env"],
+        start_new_session=True,
+        umask=0o022,
+        **identity,
+    )
+    process.returncode = 0  # collected by wait4(-1) above; keeps Popen from looking for it when it is forgotten
+    return process.pid
+
+
+def _open_regular(path: str, *, write: bool, mode: int) -> int:
+    # O_NONBLOCK: opening a pipe or a device must not hang the box's only supervisor
+    flags = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+    if write:
+        os.makedirs(os.path.dirname(path) or "/", exist_ok=True)
+        fd = os.open(path, flags | os.O_WRONLY | os.O_CREAT, mode)
+    else:
+        fd = os.open(path, flags | os.O_RDONLY)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(0, f"{path} is not a regular file")
+    if write:
+        os.ftruncate(fd, 0)
+        os.fchmod(fd, mode)
+    return fd
+
+
+def _signal_all(pids: list[int], number: int) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+
+def _signal_everything(number: int) -> None:
+    """Signal every process of the box but this one, in one step."""
+    try:
+        os.kill(-1, number)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def _wake_on_child_exit() -> int:
+    reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    return reader
+
+
+def _drain(fd: int) -> None:
+    try:
+        while os.read(fd, 512):
+            pass
+    except BlockingIOError:
+        pass
+
+
+def warm_up() -> None:
+    """Do everything once that would import or allocate lazily, before the box's own files are the only ones left."""
+    subprocess.run(["/bin/true"], stdin=subprocess.DEVNULL, check=False)
+    processes.living()
+    decoder = frames.Decoder()
+    decoder.feed(frames.encode({"text": "\udcff"}))
+    decoder.next()
+
+
+def forbid_imports() -> None:
+    """A late import would load code from the box's file system into this process."""
+    sys.meta_path.clear()
+    sys.path.clear()
+    sys.path_hooks.clear()

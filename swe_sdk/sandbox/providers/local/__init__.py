@@ -1,0 +1,1 @@
+"""The embedded sandbox: user namespaces and overlayfs, no daemon, no root, no third-party program."""

@@ -1,0 +1,323 @@
+"""One box of the local provider."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import shutil
+import signal
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from anyio import to_thread
+
+from swe_sdk.errors import CapabilityMissing, NoSpace, SandboxClosed, SandboxError, SandboxLost, TransferFailed
+from swe_sdk.model.exec_result import ExecResult
+from swe_sdk.model.ids import new_id
+from swe_sdk.sandbox import exec_client
+from swe_sdk.sandbox.contract import DEFAULT_OUTPUT_BYTES, BoxStatus, OnOutput, Process, SandboxSpec
+from swe_sdk.sandbox.providers.local.skeleton import HOME
+from swe_sdk.sandbox.wire import PeerGone, close_all, open_call
+
+if TYPE_CHECKING:
+    from swe_sdk.sandbox.providers.local.provider import LocalProvider
+
+_STOP_CAP_S = 20.0
+_CALL_TIMEOUT_S = 30.0
+_BASE_ENV = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": HOME,
+    "USER": "agent",
+    "LOGNAME": "agent",
+    "LANG": "C.UTF-8",
+    "TERM": "dumb",
+    # nothing may wait for a key, and no pager for its reader
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+    "DEBIAN_FRONTEND": "noninteractive",
+}
+_SHELL = "/bin/bash" if os.access("/bin/bash", os.X_OK) else "/bin/sh"
+
+
+class LocalBox:
+    """A box on user namespaces. Made by ``LocalProvider.create``."""
+
+    def __init__(self, provider: LocalProvider, spec: SandboxSpec, chain: tuple[str, ...], box_id: str) -> None:
+        self._provider = provider
+        self._spec = spec
+        self._id = box_id
+        self.chain = chain
+        self.path = Path()
+        self._control: socket.socket | None = None
+        self._pidfd = -1
+        self._is_closed = False
+        self._is_paused = False
+        self._closing = anyio.Lock()
+
+    @property
+    def id(self) -> str:
+        """Unique on this machine."""
+        return self._id
+
+    @property
+    def spec(self) -> SandboxSpec:
+        """What it was made from."""
+        return self._spec
+
+    # -- lifecycle --------------------------------------------------------------------------------------------------
+
+    async def start(self, root: dict[str, Any], id_map: str) -> None:
+        """Bring up its first process on the layers that ``root`` names."""
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                self._pidfd = await self._provider.zygote.create({"spec": root, "id_map": id_map}, theirs)
+        except BaseException:
+            ours.close()
+            raise
+        ours.setblocking(False)
+        self._control = ours
+
+    async def stop(self) -> None:
+        """Kill every process in it, and wait until the kernel has taken all of it down, mounts included."""
+        control, self._control = self._control, None
+        pidfd, self._pidfd = self._pidfd, -1
+        try:
+            if pidfd >= 0:
+                _kill(pidfd)
+                with anyio.move_on_after(_STOP_CAP_S) as scope:
+                    await anyio.wait_readable(pidfd)
+                if scope.cancelled_caught:
+                    raise SandboxError(f"box {self._id} is still alive {_STOP_CAP_S:.0f} s after SIGKILL")
+        finally:
+            if pidfd >= 0:
+                os.close(pidfd)
+            if control is not None:
+                control.close()
+
+    async def close(self) -> None:
+        """Kill everything in it and delete what it wrote. Runs to its end even if the caller is cancelled."""
+        with anyio.CancelScope(shield=True):
+            async with self._closing:
+                if self._is_closed:
+                    return
+                self._is_closed = True
+                await self.stop()
+                await to_thread.run_sync(self._provider.store.discard, self.path)
+                self._provider.boxes.pop(self._id, None)
+
+    async def status(self) -> BoxStatus:
+        """From the kernel: whether its first process lives."""
+        if self._is_closed:
+            return "stopped"
+        if self._pidfd < 0 or _has_ended(self._pidfd):
+            return "lost"
+        return "paused" if self._is_paused else "running"
+
+    # -- commands ---------------------------------------------------------------------------------------------------
+
+    async def exec(
+        self,
+        command: str | Sequence[str],
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        user: str | None = None,
+        stdin: bytes | None = None,
+        timeout_s: float | None = None,
+        output_bytes: int = DEFAULT_OUTPUT_BYTES,
+        merge_stderr: bool = False,
+        on_output: OnOutput | None = None,
+    ) -> ExecResult:
+        """See :meth:`swe_sdk.sandbox.contract.Box.exec`."""
+        request = exec_client.ExecRequest(
+            argv=[_SHELL, "-c", command] if isinstance(command, str) else list(command),
+            cwd=cwd or self._spec.workdir,
+            env={**_BASE_ENV, **self._spec.env, **(env or {})},
+            uid=self._uid(user),
+            stdin=stdin,
+            timeout_s=timeout_s,
+            output_bytes=output_bytes,
+            merge_stderr=merge_stderr,
+            on_output=on_output,
+        )
+        try:
+            with self._lost_or_closed():
+                return await exec_client.run(await open_call(self._live_control()), request)
+        except exec_client.KillUnconfirmed as unconfirmed:
+            await self.stop()
+            return unconfirmed.result
+
+    def _uid(self, user: str | None) -> int | None:
+        if user in (None, "agent", "1000"):
+            return None
+        if user != "root":
+            raise CapabilityMissing(f"local boxes have no user {user!r}", remedy='use "agent" or "root"')
+        if not self._provider.identity.has_range:
+            raise CapabilityMissing(
+                "a box made by an ordinary user has no root user", remedy="run swe_sdk as root, or use another provider"
+            )
+        return 0
+
+    async def processes(self) -> list[Process]:
+        """Everything that runs in it."""
+        reply = await self._ask({"op": "processes"})
+        return [Process.model_validate(process) for process in reply["processes"]]
+
+    async def pause(self) -> None:
+        """Stop every process."""
+        await self._ask({"op": "pause", "timeout_s": 5.0})
+        self._is_paused = True
+
+    async def resume(self) -> None:
+        """Continue them."""
+        self._is_paused = False
+        await self._ask({"op": "resume"})
+
+    async def listen(self, port: int = 0) -> tuple[int, socket.socket]:
+        """A listener on the box's own loopback interface; the caller serves and closes it."""
+        message, fds = await self._call({"op": "listen", "port": port})
+        return int(message["port"]), socket.socket(fileno=fds[0])
+
+    # -- files ------------------------------------------------------------------------------------------------------
+
+    async def read(self, path: str) -> bytes:
+        """The content of a regular file."""
+        fd = await self._open(path, write=False)
+        with os.fdopen(fd, "rb") as file:
+            return await to_thread.run_sync(file.read)
+
+    async def write(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
+        """Create or replace a file."""
+        fd = await self._open(path, write=True, mode=mode)
+        with os.fdopen(fd, "wb") as file, _disk_errors(path):
+            await to_thread.run_sync(_write_all, file, data)
+
+    async def upload(self, local: Path, remote: str) -> None:
+        """Copy a file in."""
+        with _disk_errors(str(local)), Path(local).open("rb") as source:
+            mode = os.fstat(source.fileno()).st_mode & 0o777
+            fd = await self._open(remote, write=True, mode=mode)
+            with os.fdopen(fd, "wb") as target:
+                await to_thread.run_sync(shutil.copyfileobj, source, target, 1 << 20)
+
+    async def download(self, remote: str, local: Path) -> None:
+        """Copy a file out."""
+        fd = await self._open(remote, write=False)
+        partial = Path(local).with_name(f".{Path(local).name}.{new_id('part')}")
+        with os.fdopen(fd, "rb") as source, _disk_errors(str(local)):
+            try:
+                with partial.open("wb") as target:
+                    await to_thread.run_sync(shutil.copyfileobj, source, target, 1 << 20)
+                partial.replace(local)
+            finally:
+                partial.unlink(missing_ok=True)
+
+    async def _open(self, path: str, *, write: bool, mode: int = 0o644) -> int:
+        full = os.path.join(self._spec.workdir, path)
+        try:
+            _message, fds = await self._call({"op": "open", "path": full, "write": write, "mode": mode})
+        except _Refused as refused:
+            if refused.errno == errno.ENOSPC:
+                raise NoSpace(f"no space left for {path}") from None
+            raise TransferFailed(f"cannot open {path} in the sandbox: {refused}") from None
+        return fds[0]
+
+    # -- calls to the supervisor ------------------------------------------------------------------------------------
+
+    async def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
+        try:
+            reply, fds = await self._call(message)
+        except _Refused as refused:
+            raise SandboxError(f"{message['op']} failed in box {self._id}: {refused}") from None
+        close_all(fds)
+        return reply
+
+    async def _call(self, message: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
+        with self._lost_or_closed():
+            with anyio.fail_after(_CALL_TIMEOUT_S), await open_call(self._live_control()) as call:
+                await call.send(message)
+                reply, fds = await call.receive()
+        if reply["ev"] == "error":
+            close_all(fds)
+            raise _Refused(str(reply["error"]), reply.get("errno"))
+        return reply, fds
+
+    def _live_control(self) -> socket.socket:
+        if self._is_closed:
+            raise SandboxClosed(f"box {self._id} is closed")
+        if self._control is None:
+            raise SandboxLost(f"box {self._id} is dead")
+        return self._control
+
+    def _lost_or_closed(self) -> _LostOrClosed:
+        return _LostOrClosed(self)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether we closed it."""
+        return self._is_closed
+
+
+class _LostOrClosed:
+    """Tells a box that died from one that we closed under a running call."""
+
+    def __init__(self, box: LocalBox) -> None:
+        self._box = box
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, PeerGone | SandboxLost):
+            if self._box.is_closed:
+                raise SandboxClosed(f"box {self._box.id} was closed meanwhile") from None
+            if isinstance(error, PeerGone):
+                raise SandboxLost(f"box {self._box.id} died") from None
+        if isinstance(error, TimeoutError):
+            raise SandboxLost(f"box {self._box.id} did not answer within {_CALL_TIMEOUT_S:.0f} s") from None
+
+
+class _Refused(Exception):
+    """The supervisor could not do it; ``errno`` says why."""
+
+    def __init__(self, text: str, number: int | None) -> None:
+        super().__init__(text)
+        self.errno = number
+
+
+class _disk_errors:  # noqa: N801 - used like a function
+    """Turns errors of the local file system into ours."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, OSError):
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise NoSpace(f"no space left while copying {self._path}") from error
+            raise TransferFailed(f"cannot copy {self._path}: {error}") from error
+
+
+def _write_all(file: Any, data: bytes) -> None:
+    file.write(data)
+    file.flush()
+
+
+def _kill(pidfd: int) -> None:
+    try:
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def _has_ended(pidfd: int) -> bool:
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(0))

@@ -1,0 +1,53 @@
+"""Why this machine refuses a box, in words that say what to do."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+from swe_sdk.errors import CreateFailed, NoSpace, ProviderUnavailable, SweError
+
+_NO_NAMESPACES = "the kernel refuses user namespaces to this process"
+
+
+def explain(error: str, number: int | None) -> SweError:
+    """The typed error for what the zygote or a box's first process reported."""
+    if number == errno.ENOSPC and not error.startswith("clone"):
+        return NoSpace(f"no space left for a box: {error}", remedy="free some disk, or set SWE_SDK_STATE elsewhere")
+    if error.startswith("clone"):
+        return ProviderUnavailable(f"{_NO_NAMESPACES} ({error})", remedy=_namespace_remedy(number))
+    if "uid_map" in error or "gid_map" in error or "setgroups" in error:
+        return ProviderUnavailable(f"{_NO_NAMESPACES} ({error})", remedy=_namespace_remedy(number))
+    if error.startswith("mount proc"):
+        return ProviderUnavailable(
+            f"/proc cannot be mounted in a namespace here ({error})",
+            remedy="in a container, start it with unmasked system paths (docker: --security-opt systempaths=unconfined)",
+        )
+    if error.startswith(("fsopen", "fsconfig", "fsmount", "overlay", "move_mount /tmp/stage:")):
+        return ProviderUnavailable(
+            f"an overlay cannot be mounted here ({error})",
+            remedy="set SWE_SDK_STATE to a directory on ext4, xfs, btrfs or tmpfs (not overlayfs or a network file "
+            "system); Linux 5.12 or newer is needed",
+        )
+    return CreateFailed(f"the box could not be made: {error}")
+
+
+def _namespace_remedy(number: int | None) -> str:
+    """Which switch of this machine is off."""
+    if _sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1":
+        return "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0, or use --provider docker"
+    if _sysctl("kernel/unprivileged_userns_clone") == "0":
+        return "sudo sysctl kernel.unprivileged_userns_clone=1, or use --provider docker"
+    if number in (errno.ENOSPC, errno.EUSERS) or _sysctl("user/max_user_namespaces") == "0":
+        return "raise sysctl user.max_user_namespaces, or use --provider docker"
+    return (
+        "inside a container, its seccomp profile must allow it (docker: --security-opt seccomp=unconfined "
+        "--security-opt systempaths=unconfined); or use --provider docker"
+    )
+
+
+def _sysctl(name: str) -> str | None:
+    try:
+        return Path("/proc/sys", name).read_text().strip()
+    except OSError:
+        return None

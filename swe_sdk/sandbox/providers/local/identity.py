@@ -1,0 +1,67 @@
+"""Which ids of the host stand behind the users of a box."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from swe_sdk.sandbox.boxside.root import AGENT_ID
+
+_PREFERRED_FIRST = 1_900_000_000
+"""Above every range that distributions and systemd hand out, so these ids belong to nobody on the host."""
+_COUNT = 65_536
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The id map of all boxes of this process.
+
+    Root maps a range of otherwise unused ids, so that nothing in a box is root on the host. Anybody else can map just
+    himself, and then the box has the one user alone.
+    """
+
+    first: int | None
+    """Host id of the box's id 0, or None where only the agent user is mapped."""
+    count: int = 0
+
+    @property
+    def has_range(self) -> bool:
+        """Whether the box has a root user and other ids of its own."""
+        return self.first is not None
+
+    @property
+    def id_map(self) -> str:
+        """One line for /proc/PID/uid_map."""
+        return f"0 {self.first} {self.count}"
+
+    def own(self, path: Path) -> None:
+        """Give a path on the host to the agent user of the boxes."""
+        if self.first is not None:
+            os.chown(path, self.first + AGENT_ID, self.first + AGENT_ID, follow_symlinks=False)
+
+
+def current_identity() -> Identity:
+    """The map for boxes made by this process."""
+    if os.geteuid() != 0:
+        return Identity(first=None)
+    first, count = choose_range(_mapped_ids())
+    return Identity(first=first if count > AGENT_ID else None, count=count)
+
+
+def choose_range(extents: list[tuple[int, int]]) -> tuple[int, int]:
+    """(first, count) of a range for boxes within the ids that exist here, given as (first, count) pairs.
+
+    The preferred range where it exists; in a container with fewer ids, the upper half of the largest extent.
+    """
+    for first, count in extents:
+        if first <= _PREFERRED_FIRST and _PREFERRED_FIRST + _COUNT <= first + count:
+            return _PREFERRED_FIRST, _COUNT
+    first, count = max(extents, key=lambda extent: extent[1])
+    half = min(_COUNT, count // 2)
+    return first + count - half, half
+
+
+def _mapped_ids() -> list[tuple[int, int]]:
+    lines = Path("/proc/self/uid_map").read_text().splitlines()
+    return [(int(inside), int(count)) for inside, _outside, count in (line.split() for line in lines)]

@@ -1,0 +1,204 @@
+"""The embedded provider: rootless, daemonless, a few milliseconds a box."""
+
+from __future__ import annotations
+
+import atexit
+import dataclasses
+import os
+import platform
+import sys
+import weakref
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+
+from swe_sdk.errors import CapabilityMissing, NoSpace, SandboxClosed, SnapshotBusy, SweError
+from swe_sdk.model.ids import new_id
+from swe_sdk.paths import state_dir
+from swe_sdk.sandbox.boxside.root import RootSpec
+from swe_sdk.sandbox.contract import Box, Capability, Mount, ProviderHealth, SandboxSpec, Snapshot
+from swe_sdk.sandbox.providers.local.box import LocalBox
+from swe_sdk.sandbox.providers.local.identity import current_identity
+from swe_sdk.sandbox.providers.local.layers import LayerStore, SnapshotRecord
+from swe_sdk.sandbox.providers.local.skeleton import ensure_skeleton, host_mounts
+from swe_sdk.sandbox.providers.local.zygote import Zygote
+
+_CAPABILITIES: frozenset[Capability] = frozenset(
+    {"snapshots", "pause", "streaming", "listen", "processes", "build"}
+)
+_RLIMITS = {"core": 0}
+
+
+class LocalProvider:
+    """Boxes out of user namespaces and overlayfs, kept under ``state`` (default: :func:`swe_sdk.paths.state_dir`).
+
+    One object may serve several event loops and threads. Boxes, snapshots and built environments of a state directory
+    are shared by all processes that use it; the boxes of a process end with it, however it ends.
+    """
+
+    name = "local"
+    capabilities = _CAPABILITIES
+
+    def __init__(self, state: str | Path | None = None) -> None:
+        self._state = Path(state).absolute() if state is not None else state_dir()
+        self._store: LayerStore | None = None
+        self._health: ProviderHealth | None = None
+        self.identity = current_identity()
+        self.boxes: dict[str, LocalBox] = {}
+        _live_providers.add(self)
+
+    @property
+    def state(self) -> Path:
+        """The state directory."""
+        return self._state
+
+    @property
+    def store(self) -> LayerStore:
+        """The layers on disk; opened on first use, which also sweeps up after dead processes."""
+        if self._store is None:
+            self._store = LayerStore(self._state, self.identity)
+            self._store.sweep()
+            self.zygote = Zygote(self._state / "zygote.log")
+        return self._store
+
+    async def probe(self) -> ProviderHealth:
+        """Make a box, run a program in it, and close it. A success is remembered."""
+        if self._health is None or not self._health.works:
+            self._health = await self._probe()
+        return self._health
+
+    async def _probe(self) -> ProviderHealth:
+        details = {
+            "state": str(self._state),
+            "kernel": platform.release(),
+            "users": "a range of ids" if self.identity.has_range else "the caller's own id",
+        }
+        if sys.platform != "linux":
+            return ProviderHealth(provider=self.name, works=False, reason="it needs Linux", remedy="use docker")
+        try:
+            box = await self.create(SandboxSpec())
+            try:
+                result = await box.exec(["/bin/sh", "-c", "echo works"], cwd="/", timeout_s=20)
+            finally:
+                await box.close()
+        except (SweError, OSError) as error:
+            reason, remedy = (error.message, error.remedy) if isinstance(error, SweError) else (str(error), "")
+            return ProviderHealth(provider=self.name, works=False, reason=reason, remedy=remedy, details=details)
+        works = result.stdout == "works\n"
+        reason = "" if works else f"a program in a box {result.summary}: {result.stderr.strip()}"
+        return ProviderHealth(provider=self.name, works=works, reason=reason, details=details)
+
+    async def create(self, spec: SandboxSpec) -> Box:
+        """A new box on the host's /usr, or on a snapshot of this provider."""
+        if spec.image is not None:
+            raise CapabilityMissing(
+                f"the local provider cannot run the container image {spec.image!r}", remedy="use --provider docker"
+            )
+        chain: tuple[str, ...] = ()
+        if spec.snapshot is not None:
+            record = self.store.snapshot(spec.snapshot)
+            chain, spec = record.chain, spec.model_copy(update={"mounts": _merge(record.mounts, spec.mounts)})
+        box = LocalBox(self, spec, chain, new_id("box"))
+        try:
+            box.path = self.store.new_box(box.id, chain)
+        except OSError as error:
+            raise NoSpace(f"no place for a box: {error}", remedy="set SWE_SDK_STATE to another disk") from error
+        self.boxes[box.id] = box
+        try:
+            await self._start(box)
+        except BaseException:
+            await box.close()
+            raise
+        return box
+
+    async def _start(self, box: LocalBox) -> None:
+        mounts = _merge(host_mounts(box.spec.network == "host"), box.spec.mounts)
+        skeleton = ensure_skeleton(self.store.root / "skeletons", mounts, self.identity)
+        home = os.path.relpath(box.path, self._state)
+        root = RootSpec(
+            state=str(self._state),
+            lowers=[*(f"layers/{layer}/diff" for layer in box.chain), f"skeletons/{skeleton}"],
+            upper=f"{home}/upper",
+            work=f"{home}/work",
+            binds=[mount.model_dump() for mount in mounts],
+            network=box.spec.network,
+            id_range=self.identity.has_range,
+            rlimits=_rlimits(box.spec),
+        )
+        await box.start(dataclasses.asdict(root), self.identity.id_map)
+
+    async def snapshot(self, box: Box) -> Snapshot:
+        """Seal the box's layer: the same time for any size. Its first process is renewed on top of it."""
+        if not isinstance(box, LocalBox) or box.is_closed:
+            raise SandboxClosed("only a live box of this provider can be frozen")
+        alive = await box.processes()
+        if alive:
+            names = ", ".join(process.command for process in alive[:5])
+            raise SnapshotBusy(f"processes are alive in the box: {names}", remedy="stop them, then try again")
+        with anyio.CancelScope(shield=True):
+            await box.stop()
+            record = self.store.seal(box.path, box.chain, box.spec.mounts)
+            box.chain = record.chain
+            await to_thread.run_sync(self.store.fresh_upper, box.path)
+            await self._start(box)
+        return record.public
+
+    async def delete_snapshot(self, snapshot_id: str) -> None:
+        """Forget a snapshot; layers that nothing needs are deleted."""
+        await to_thread.run_sync(self.store.delete_snapshot, snapshot_id)
+
+    async def snapshots(self) -> list[Snapshot]:
+        """All snapshots in the state directory."""
+        return [record.public for record in self.store.snapshots()]
+
+    def snapshot_record(self, snapshot_id: str) -> SnapshotRecord:
+        """The layers and mounts behind a snapshot."""
+        return self.store.snapshot(snapshot_id)
+
+    async def aclose(self) -> None:
+        """Close all boxes and end the zygote. The provider may be used again."""
+        for box in list(self.boxes.values()):
+            await box.close()
+        self._end()
+
+    def _end(self) -> None:
+        store, self._store = self._store, None
+        if store is not None:
+            self.zygote.close()
+            store.close()
+
+    def _forget(self) -> None:
+        store, self._store = self._store, None
+        self.boxes.clear()
+        if store is not None:
+            self.zygote.forget()
+            store.forget()
+
+
+def _merge(first: tuple[Mount, ...], second: tuple[Mount, ...]) -> tuple[Mount, ...]:
+    """Both lists; a target named twice goes to the later."""
+    return tuple({mount.target: mount for mount in (*first, *second)}.values())
+
+
+def _rlimits(spec: SandboxSpec) -> dict[str, int]:
+    limits = spec.limits
+    wanted = {"nproc": limits.pids, "fsize": limits.file_size_bytes, "nofile": limits.open_files}
+    return {**_RLIMITS, **{name: value for name, value in wanted.items() if value is not None}}
+
+
+_live_providers: weakref.WeakSet[LocalProvider] = weakref.WeakSet()
+
+
+@atexit.register
+def _at_exit() -> None:
+    for provider in list(_live_providers):
+        provider._end()
+
+
+def _after_fork() -> None:
+    for provider in list(_live_providers):
+        provider._forget()
+
+
+os.register_at_fork(after_in_child=_after_fork)
