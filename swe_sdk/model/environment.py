@@ -26,8 +26,7 @@ class SdistSource(Record):
     kind: Literal["sdist"] = "sdist"
     name: str
     version: str
-    sha256: str = Field(pattern=r"^[0-9a-fA-F]{60,64}$")
-    """Hex digest; a prefix of at least 60 digits is accepted."""
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     filename: str | None = None
 
 

@@ -58,7 +58,7 @@ class Decision(Record):
 _MASK, _MASK_RETRY = Decision(verdict="masked"), Decision(verdict="masked", retryable=True)
 _UNRESOLVED, _GRADE = Decision(verdict="unresolved"), Decision(verdict="grade")
 
-DECISIONS: Mapping[tuple[Stage | Literal["*"], FailureKind], Decision] = {
+DECISIONS: Mapping[tuple[str, str], Decision] = {
     ("agent", "budget_spent"): _GRADE,
     ("agent", "timeout"): _GRADE,
     ("apply", "patch_unappliable"): _UNRESOLVED,

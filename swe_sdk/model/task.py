@@ -17,6 +17,8 @@ class GradingSpec(Record):
     """The private half of a task: hidden tests, required ids, gold patch. Its repr shows counts alone."""
 
     test_patch: Patch = EMPTY_PATCH
+    test_assets: dict[str, str] = Field(default_factory=dict)
+    """Binary files that come with the test patch and that its text cannot carry: path in the repository to URL."""
     fail_to_pass: tuple[str, ...] = ()
     pass_to_pass: tuple[str, ...] = ()
     prelude: str = ""

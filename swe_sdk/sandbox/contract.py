@@ -190,6 +190,29 @@ class SupportsSnapshots(Protocol):
         """All snapshots on this machine."""
 
 
+class Toolchain(Record):
+    """What a build uses of its base system: where Python is in the box, and what must be mounted for it."""
+
+    python: str | None = None
+    mounts: tuple[Mount, ...] = ()
+    path: tuple[str, ...] = ()
+    """Directories in the box that come first on PATH."""
+    fingerprint: tuple[str, ...] = ()
+    """What another machine must have in common for a build to be the same."""
+
+
+@runtime_checkable
+class SupportsBuild(Protocol):
+    """A provider on which sources can be built into environments."""
+
+    @property
+    def state(self) -> Path:
+        """Where records of built environments are kept."""
+
+    async def toolchain(self, python: str | None, tools: Sequence[str]) -> Toolchain:
+        """A Python that matches a version or specifier, and the programs named; ``MissingTool`` if one is not there."""
+
+
 @runtime_checkable
 class SupportsPause(Protocol):
     """A box whose processes can be stopped and continued."""

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from swe_sdk.model.environment import WORKDIR
 from swe_sdk.model.record import Record
-from swe_sdk.sandbox.contract import SandboxSpec
+from swe_sdk.sandbox.contract import Mount, SandboxSpec
 
 
 class PreparedEnvironment(Record):
@@ -19,6 +19,7 @@ class PreparedEnvironment(Record):
     workdir: str = WORKDIR
     env: dict[str, str] = Field(default_factory=dict)
     """PATH with the virtual environment first, and the task's own variables."""
+    mounts: tuple[Mount, ...] = ()
     base_commit: str = "HEAD"
     """The commit in the box's repository that patches are taken and applied against."""
     build_s: float = 0.0
@@ -26,4 +27,6 @@ class PreparedEnvironment(Record):
 
     def spec(self) -> SandboxSpec:
         """A sandbox of this environment, without a network."""
-        return SandboxSpec(image=self.image, snapshot=self.snapshot, workdir=self.workdir, env=self.env)
+        return SandboxSpec(
+            image=self.image, snapshot=self.snapshot, workdir=self.workdir, env=self.env, mounts=self.mounts
+        )

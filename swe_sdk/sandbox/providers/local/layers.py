@@ -4,7 +4,7 @@
 
     STATE/skeletons/<key>/                  lowest layers, see ``skeleton``
     STATE/layers/<id>/diff/                 frozen writable layers, immutable
-    STATE/snapshots/<id>.json               a chain of layers, top first, and how to make a box on it
+    STATE/snapshots/<id>.json               a chain of layers, top first
     STATE/boxes/<owner>/<id>/{upper,work,chain.json}
     STATE/owners/<owner>.lock               locked as long as the owner process lives
     STATE/trash/                            renamed here first, then deleted
@@ -26,7 +26,7 @@ from pathlib import Path
 from swe_sdk.errors import SnapshotNotFound
 from swe_sdk.files import write_atomic
 from swe_sdk.model.ids import new_id
-from swe_sdk.sandbox.contract import Mount, Snapshot
+from swe_sdk.sandbox.contract import Snapshot
 from swe_sdk.sandbox.providers.local.identity import Identity
 
 _DIRECTORIES = ("skeletons", "layers", "snapshots", "boxes", "owners", "trash", "stage")
@@ -38,7 +38,6 @@ class SnapshotRecord:
 
     id: str
     chain: tuple[str, ...]
-    mounts: tuple[Mount, ...]
     created_at: float
 
     @property
@@ -113,7 +112,7 @@ class LayerStore:
 
     # -- snapshots --------------------------------------------------------------------------------------------------
 
-    def seal(self, box: Path, chain: tuple[str, ...], mounts: tuple[Mount, ...]) -> SnapshotRecord:
+    def seal(self, box: Path, chain: tuple[str, ...]) -> SnapshotRecord:
         """Freeze the writable layer of a stopped box by renaming it: the same time for any size."""
         layer = new_id("layer")
         with self.lock():
@@ -121,13 +120,9 @@ class LayerStore:
             directory.mkdir()
             directory.chmod(0o711)
             (box / "upper").rename(directory / "diff")
-            record = SnapshotRecord(new_id("snap"), (layer, *chain), mounts, time.time())
+            record = SnapshotRecord(new_id("snap"), (layer, *chain), time.time())
             self.set_chain(box, record.chain)
-            content = {
-                "chain": record.chain,
-                "mounts": [mount.model_dump() for mount in mounts],
-                "created_at": record.created_at,
-            }
+            content = {"chain": record.chain, "created_at": record.created_at}
             write_atomic(self._snapshot_path(record.id), json.dumps(content).encode())
         return record
 
@@ -137,8 +132,7 @@ class LayerStore:
             content = json.loads(self._snapshot_path(snapshot_id).read_bytes())
         except (OSError, ValueError):
             raise SnapshotNotFound(f"no snapshot {snapshot_id!r} in {self.root}") from None
-        mounts = tuple(Mount.model_validate(mount) for mount in content["mounts"])
-        return SnapshotRecord(snapshot_id, tuple(content["chain"]), mounts, content["created_at"])
+        return SnapshotRecord(snapshot_id, tuple(content["chain"]), content["created_at"])
 
     def snapshots(self) -> list[SnapshotRecord]:
         """All of them, oldest first."""

@@ -8,6 +8,7 @@ import os
 import platform
 import sys
 import weakref
+from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
@@ -17,11 +18,12 @@ from swe_sdk.errors import CapabilityMissing, NoSpace, SandboxClosed, SnapshotBu
 from swe_sdk.model.ids import new_id
 from swe_sdk.paths import state_dir
 from swe_sdk.sandbox.boxside.root import RootSpec
-from swe_sdk.sandbox.contract import Box, Capability, Mount, ProviderHealth, SandboxSpec, Snapshot
+from swe_sdk.sandbox.contract import Box, Capability, Mount, ProviderHealth, SandboxSpec, Snapshot, Toolchain
 from swe_sdk.sandbox.providers.local.box import LocalBox
 from swe_sdk.sandbox.providers.local.identity import current_identity
-from swe_sdk.sandbox.providers.local.layers import LayerStore, SnapshotRecord
+from swe_sdk.sandbox.providers.local.layers import LayerStore
 from swe_sdk.sandbox.providers.local.skeleton import ensure_skeleton, host_mounts
+from swe_sdk.sandbox.providers.local.toolchain import find_toolchain
 from swe_sdk.sandbox.providers.local.zygote import Zygote
 
 _CAPABILITIES: frozenset[Capability] = frozenset(
@@ -97,8 +99,7 @@ class LocalProvider:
             )
         chain: tuple[str, ...] = ()
         if spec.snapshot is not None:
-            record = self.store.snapshot(spec.snapshot)
-            chain, spec = record.chain, spec.model_copy(update={"mounts": _merge(record.mounts, spec.mounts)})
+            chain = self.store.snapshot(spec.snapshot).chain
         box = LocalBox(self, spec, chain, new_id("box"))
         try:
             box.path = self.store.new_box(box.id, chain)
@@ -138,7 +139,7 @@ class LocalProvider:
             raise SnapshotBusy(f"processes are alive in the box: {names}", remedy="stop them, then try again")
         with anyio.CancelScope(shield=True):
             await box.stop()
-            record = self.store.seal(box.path, box.chain, box.spec.mounts)
+            record = self.store.seal(box.path, box.chain)
             box.chain = record.chain
             await to_thread.run_sync(self.store.fresh_upper, box.path)
             await self._start(box)
@@ -152,9 +153,9 @@ class LocalProvider:
         """All snapshots in the state directory."""
         return [record.public for record in self.store.snapshots()]
 
-    def snapshot_record(self, snapshot_id: str) -> SnapshotRecord:
-        """The layers and mounts behind a snapshot."""
-        return self.store.snapshot(snapshot_id)
+    async def toolchain(self, python: str | None, tools: Sequence[str]) -> Toolchain:
+        """A Python and programs of this machine; see :mod:`swe_sdk.sandbox.providers.local.toolchain`."""
+        return await to_thread.run_sync(find_toolchain, python, tools, self._state / "pythons")
 
     async def aclose(self) -> None:
         """Close all boxes and end the zygote. The provider may be used again."""

@@ -1,0 +1,126 @@
+"""Sources as archives, made on the host by trusted tools: no code of the source runs here."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import subprocess
+import tarfile
+import tempfile
+from pathlib import Path
+
+from swe_sdk.errors import BuildFailed, InputError, MissingTool
+from swe_sdk.model.environment import DirectorySource, GitSource, SdistSource, Source
+
+_FULL_SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+_GIT_TIMEOUT_S = 1800
+_SKIPPED = frozenset({".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".venv", "node_modules"})
+
+
+def fingerprint(source: Source) -> list[str]:
+    """What identifies the content of a source. Blocks; reads a directory whole, asks a repository for a branch or tag."""
+    match source:
+        case SdistSource():
+            return ["sdist", source.name, source.version, source.sha256]
+        case GitSource():
+            return ["git", resolve_commit(source)]
+        case DirectorySource():
+            return ["directory", _digest(Path(source.path))]
+
+
+def resolve_commit(source: GitSource) -> str:
+    """The full id of the commit; branches, tags and short ids are looked up."""
+    if _FULL_SHA.fullmatch(source.commit):
+        return source.commit
+    if Path(source.url).is_dir():
+        done = _git("-C", source.url, "rev-parse", "--verify", "--end-of-options", f"{source.commit}^{{commit}}")
+        found = done.stdout.split()
+    else:
+        done = _git("ls-remote", "--", source.url, source.commit, f"{source.commit}^{{}}")
+        found = [line.split()[0] for line in done.stdout.splitlines()][-1:]
+    if done.returncode or not found:
+        raise InputError(f"no commit {source.commit!r} in {source.url}: {done.stderr.strip()}", remedy="name a full id")
+    return found[0]
+
+
+def pack_directory(source: DirectorySource, archive: Path) -> None:
+    """A tar of a directory's files, without version control and caches."""
+    with tarfile.open(archive, "w") as tar:
+        for path in _walk(Path(source.path)):
+            tar.add(path, arcname=str(path.relative_to(source.path)), recursive=False)
+
+
+def pack_commit(url: str, commit: str, archive: Path) -> None:
+    """A tar of a bare repository that holds one commit, without its history."""
+    with tempfile.TemporaryDirectory(prefix="swe_sdk-git-") as directory:
+        bare = str(Path(directory) / "repository")
+        _must("git init", _git("init", "-q", "--bare", bare))
+        # A server may refuse single commits by id; a local one is told to allow them.
+        upload_pack = "git -c safe.directory=* -c uploadpack.allowAnySHA1InWant=true upload-pack"
+        fetch = ["-C", bare, "fetch", "-q", "--no-tags", f"--upload-pack={upload_pack}"]
+        address = Path(url).absolute().as_uri() if Path(url).is_dir() else url
+        if _git(*fetch, "--depth=1", "--", address, commit).returncode:
+            _fetch_by_branches(fetch, bare, address, commit)
+        _must("git update-ref", _git("-C", bare, "update-ref", "refs/heads/main", commit))
+        with tarfile.open(archive, "w") as tar:
+            tar.add(bare, arcname=".")
+
+
+def _fetch_by_branches(fetch: list[str], bare: str, address: str, commit: str) -> None:
+    """Where one commit cannot be asked for: fetch all into a second repository, and from there the one commit."""
+    with tempfile.TemporaryDirectory(prefix="swe_sdk-git-") as directory:
+        _must("git init", _git("init", "-q", "--bare", directory))
+        everything = ["-C", directory, "fetch", "-q", "--", address, "+refs/*:refs/*"]
+        _must("git fetch", _git(*everything))
+        _must("git fetch", _git(*fetch, "--depth=1", "--", Path(directory).as_uri(), commit))
+
+
+def _git(*arguments: str) -> subprocess.CompletedProcess[str]:
+    settings = ["-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0", "-c", "safe.directory=*"]
+    env = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}
+    try:
+        return subprocess.run(
+            ["git", *settings, *arguments], capture_output=True, text=True, errors="replace", env=env,
+            timeout=_GIT_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except FileNotFoundError:
+        raise MissingTool("git") from None
+    except subprocess.TimeoutExpired:
+        raise BuildFailed(f"git {arguments[0]}", f"no end after {_GIT_TIMEOUT_S} s") from None
+
+
+def _must(step: str, done: subprocess.CompletedProcess[str]) -> None:
+    if done.returncode:
+        raise BuildFailed(step, done.stderr, remedy="is the repository reachable, and the commit in it?")
+
+
+def _walk(root: Path) -> list[Path]:
+    """Every file, link and directory below ``root`` in a fixed order, but for version control and caches."""
+    if not root.is_dir():
+        raise InputError(f"no directory {root}")
+    found: list[Path] = []
+    for directory, names, files in os.walk(root):
+        names[:] = sorted(name for name in names if name not in _SKIPPED)
+        found += [Path(directory, name) for name in (*names, *files) if name not in _SKIPPED]
+    return sorted(path for path in found if _is_plain(path))
+
+
+def _is_plain(path: Path) -> bool:
+    mode = path.lstat().st_mode
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
+
+
+def _digest(root: Path) -> str:
+    total = hashlib.sha256()
+    for path in _walk(root):
+        info = path.lstat()
+        if stat.S_ISLNK(info.st_mode):
+            content = os.fsencode(path.readlink())
+        else:
+            content = b"" if stat.S_ISDIR(info.st_mode) else path.read_bytes()
+        kind = f"{stat.S_IFMT(info.st_mode)}{info.st_mode & 0o111:o}"
+        name = os.fsencode(path.relative_to(root))
+        total.update(b"%d %b %d %b " % (len(name), name, len(content), kind.encode()) + content)
+    return total.hexdigest()
