@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def state_dir() -> Path:
-    """Built environments, layers and live boxes: ``$SWE_SDK_STATE``, else ``~/.cache/swe_sdk``. A cache: safe to delete."""
+    """Environments, layers and live boxes: ``$SWE_SDK_STATE``, else ``~/.cache/swe_sdk``. Safe to delete when idle."""
     return Path(os.environ.get("SWE_SDK_STATE") or _xdg("XDG_CACHE_HOME", ".cache") / "swe_sdk").absolute()
 
 

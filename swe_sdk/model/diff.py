@@ -81,7 +81,7 @@ def _file(old: bytes | None, new: bytes | None) -> PatchedFile | None:
 
 
 def _skip_hunk(lines: list[bytes], start: int) -> int:
-    """The index after the hunk that begins at ``start``: its body is counted, so that no line of it looks like a header."""
+    """The index after the hunk at ``start``: its body is counted, so that no line of it is taken for a header."""
     match = _HUNK.match(lines[start])
     if not match:
         return start + 1

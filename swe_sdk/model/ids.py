@@ -23,7 +23,7 @@ def content_key(value: Any) -> str:
 
 
 def safe_name(name: str) -> str:
-    """``name`` as one path component: unusual characters become ``_``, and a digest keeps long or altered names apart."""
+    """``name`` as one path component: odd characters become ``_``, a digest keeps long or altered names apart."""
     plain = _UNSAFE.sub("_", name).strip(".") or "_"
     if plain == name and len(name) <= 100:
         return name

@@ -35,7 +35,7 @@ class TestReport(Record):
 
 
 class PatchReport(Record):
-    """What became of the patch. ``applied`` is None where it was never tried; ``rung`` names the command that took it."""
+    """What became of the patch: ``applied`` is None where it was not tried, ``rung`` the command that took it."""
 
     exists: bool
     applied: bool | None = None

@@ -67,7 +67,9 @@ async def sources(box: Box, environment: SourceEnvironment, settings: dict[str, 
             await _check_out(box, git, environment.workdir)
     add = "git add -A -f ." if isinstance(environment.source, SdistSource) else "git add -A ."
     if not isinstance(environment.source, GitSource):
-        await run("git init", f"git -c init.defaultBranch=main init -q && {add} && git commit -q --allow-empty -m base", {})
+        await run(
+            "git init", f"git -c init.defaultBranch=main init -q && {add} && git commit -q --allow-empty -m base", {}
+        )
     await run("git config", "git config gc.auto 0 && git config maintenance.auto false", {})
     for number, command in enumerate((*environment.pre_install, *environment.install), start=1):
         say(f"install step {number}")
@@ -96,7 +98,9 @@ async def _unpack_sdist(box: Box, sdist: SdistSource, workdir: str, settings: di
         raise BuildFailed(f"check {name}", f"its sha256 is {found}, not {sdist.sha256}", remedy="correct the row")
     file = f"{where}/{shlex.quote(name)}"
     if name.endswith(".zip"):
-        unpack = f"python -m zipfile -e {file} {where}/out && mv {where}/out/*/* {where}/out/*/.[!.]* {workdir}/ || true"
+        unpack = (
+            f"python -m zipfile -e {file} {where}/out && mv {where}/out/*/* {where}/out/*/.[!.]* {workdir}/ || true"
+        )
     else:
         unpack = f"tar --no-same-owner --strip-components=1 -xf {file} -C {shlex.quote(workdir)}"
     await _run(box, f"unpack {name}", f"{unpack}; rm -rf {where}", {})

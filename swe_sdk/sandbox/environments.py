@@ -40,9 +40,7 @@ async def prepare(
     """
     if isinstance(environment, ImageEnvironment):
         key = content_key(environment.model_dump(mode="json"))
-        return PreparedEnvironment(
-            key=key, image=environment.image, workdir=environment.workdir, env=environment.env
-        )
+        return PreparedEnvironment(key=key, image=environment.image, workdir=environment.workdir, env=environment.env)
     if "build" not in provider.capabilities or not isinstance(provider, SupportsBuild):
         raise CapabilityMissing(f"the provider {provider.name!r} cannot build sources", remedy="use --provider local")
     return await _Builder(provider, environment, on_progress or (lambda _text: None)).prepare()

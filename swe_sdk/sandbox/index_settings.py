@@ -21,7 +21,16 @@ _CERTIFICATES = (
 )  # fmt: skip
 _NOT_OURS = frozenset(
     f"PIP_{name}"
-    for name in ("BUILD_CONSTRAINT", "CONFIG_FILE", "CONSTRAINT", "PREFIX", "REQUIREMENT", "REQUIRE_VIRTUALENV", "TARGET", "USER")
+    for name in (
+        "BUILD_CONSTRAINT",
+        "CONFIG_FILE",
+        "CONSTRAINT",
+        "PREFIX",
+        "REQUIREMENT",
+        "REQUIRE_VIRTUALENV",
+        "TARGET",
+        "USER",
+    )
 )
 """Settings of pip that are about what is installed, and where: the environment alone says that."""
 _VISIBLE = ("/usr/", "/etc/ssl/certs")

@@ -20,7 +20,7 @@ _SKIPPED = frozenset({".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".r
 
 
 def fingerprint(source: Source) -> list[str]:
-    """What identifies the content of a source. Blocks; reads a directory whole, asks a repository for a branch or tag."""
+    """What identifies a source's content. Blocks: reads a directory whole, asks a repository for a branch or tag."""
     match source:
         case SdistSource():
             return ["sdist", source.name, source.version, source.sha256]

@@ -25,7 +25,14 @@ CAP_SETPCAP, CAP_NET_BIND_SERVICE, CAP_SYS_CHROOT, CAP_SYS_PTRACE = 8, 10, 18, 1
 
 _AARCH64 = os.uname().machine == "aarch64"
 _SYS_CLONE, _SYS_PIVOT_ROOT, _SYS_CAPSET = (220, 41, 91) if _AARCH64 else (56, 155, 126)
-_SYS_OPEN_TREE, _SYS_MOVE_MOUNT, _SYS_FSOPEN, _SYS_FSCONFIG, _SYS_FSMOUNT, _SYS_MOUNT_SETATTR = 428, 429, 430, 431, 432, 442
+_SYS_OPEN_TREE, _SYS_MOVE_MOUNT, _SYS_FSOPEN, _SYS_FSCONFIG, _SYS_FSMOUNT, _SYS_MOUNT_SETATTR = (
+    428,
+    429,
+    430,
+    431,
+    432,
+    442,
+)
 
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
 _OPEN_TREE_CLONE, _OPEN_TREE_CLOEXEC = 1, os.O_CLOEXEC
@@ -56,13 +63,11 @@ def _path(path: str) -> bytes:
 
 
 def clone(flags: int) -> int:
-    """fork() with namespace flags: 0 in the child, which is process 1 of its pid namespace, and the pid in the parent."""
+    """fork() with namespace flags: 0 in the child, process 1 of its pid namespace, and the pid in the parent."""
     api = ctypes.pythonapi
     api.PyOS_BeforeFork()
     null = ctypes.c_void_p(None)
-    pid: int = _pylibc.syscall(
-        ctypes.c_long(_SYS_CLONE), ctypes.c_long(flags | signal.SIGCHLD), null, null, null, null
-    )
+    pid: int = _pylibc.syscall(ctypes.c_long(_SYS_CLONE), ctypes.c_long(flags | signal.SIGCHLD), null, null, null, null)
     if pid == 0:
         api.PyOS_AfterFork_Child()
     else:
@@ -145,7 +150,9 @@ def _add_lowers(fd: int, lowers: list[str]) -> None:
 def _configure(fd: int, command: int, key: str | None = None, value: str | None = None) -> None:
     key_bytes = None if key is None else key.encode()
     value_bytes = None if value is None else _path(value)
-    _syscall(_SYS_FSCONFIG, fd, command, key_bytes, value_bytes, 0, what=f"overlay option {key or 'create'} {value or ''}")
+    _syscall(
+        _SYS_FSCONFIG, fd, command, key_bytes, value_bytes, 0, what=f"overlay option {key or 'create'} {value or ''}"
+    )
 
 
 def die_with_parent() -> None:

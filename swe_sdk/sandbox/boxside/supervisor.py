@@ -228,9 +228,7 @@ class Supervisor:
     def _prune_finished(self, alive: dict[int, processes.ProcessInfo], owner: dict[int, str]) -> None:
         needed = set(owner.values())
         numbers = {number for info in alive.values() for number in (info.group, info.session)}
-        self._finished = {
-            pid: cookie for pid, cookie in self._finished.items() if cookie in needed or pid in numbers
-        }
+        self._finished = {pid: cookie for pid, cookie in self._finished.items() if cookie in needed or pid in numbers}
 
     def _end(self, command: Command, *, killed: bool, tree_gone: bool) -> None:
         del self._commands[command.pid]
@@ -245,7 +243,7 @@ class Supervisor:
     # -- the rest ---------------------------------------------------------------------------------------------------
 
     def _op_open(self, connection: Connection, message: frames.Message) -> None:
-        """Open a regular file for the caller, as the agent user and inside the box's root, whatever links lead where."""
+        """Open a regular file for the caller: as the agent user, within the box's root wherever links lead."""
         fd = _open_regular(message["path"], write=bool(message.get("write")), mode=int(message.get("mode", 0o644)))
         try:
             info = os.fstat(fd)
@@ -294,7 +292,7 @@ def _spawn(message: frames.Message, fds: list[int]) -> int:
     identity: dict[str, Any] = {}
     if message.get("uid") is not None:
         identity = {"user": message["uid"], "group": message["uid"], "extra_groups": []}
-    process = subprocess.Popen(  # noqa: S603 - running what it is told to is its purpose
+    process = subprocess.Popen(
         message["argv"],
         stdin=stdin,
         stdout=stdout,

@@ -195,12 +195,12 @@ class LocalBox:
     async def write(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
         """Create or replace a file."""
         fd = await self._open(path, write=True, mode=mode)
-        with os.fdopen(fd, "wb") as file, _disk_errors(path):
+        with os.fdopen(fd, "wb") as file, _DiskErrors(path):
             await to_thread.run_sync(_write_all, file, data)
 
     async def upload(self, local: Path, remote: str) -> None:
         """Copy a file in."""
-        with _disk_errors(str(local)), Path(local).open("rb") as source:
+        with _DiskErrors(str(local)), Path(local).open("rb") as source:
             mode = os.fstat(source.fileno()).st_mode & 0o777
             fd = await self._open(remote, write=True, mode=mode)
             with os.fdopen(fd, "wb") as target:
@@ -210,7 +210,7 @@ class LocalBox:
         """Copy a file out."""
         fd = await self._open(remote, write=False)
         partial = Path(local).with_name(f".{Path(local).name}.{new_id('part')}")
-        with os.fdopen(fd, "rb") as source, _disk_errors(str(local)):
+        with os.fdopen(fd, "rb") as source, _DiskErrors(str(local)):
             try:
                 with partial.open("wb") as target:
                     await to_thread.run_sync(shutil.copyfileobj, source, target, 1 << 20)
@@ -290,7 +290,7 @@ class _Refused(Exception):
         self.errno = number
 
 
-class _disk_errors:  # noqa: N801 - used like a function
+class _DiskErrors:
     """Turns errors of the local file system into ours."""
 
     def __init__(self, path: str) -> None:

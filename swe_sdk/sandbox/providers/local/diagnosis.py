@@ -21,7 +21,7 @@ def explain(error: str, number: int | None) -> SweError:
     if error.startswith("mount proc"):
         return ProviderUnavailable(
             f"/proc cannot be mounted in a namespace here ({error})",
-            remedy="in a container, start it with unmasked system paths (docker: --security-opt systempaths=unconfined)",
+            remedy="in a container, unmask its system paths (docker: --security-opt systempaths=unconfined)",
         )
     if error.startswith(("fsopen", "fsconfig", "fsmount", "overlay", "move_mount /tmp/stage:")):
         return ProviderUnavailable(

@@ -55,7 +55,7 @@ def choose_range(extents: list[tuple[int, int]]) -> tuple[int, int]:
     The preferred range where it exists; in a container with fewer ids, the upper half of the largest extent.
     """
     for first, count in extents:
-        if first <= _PREFERRED_FIRST and _PREFERRED_FIRST + _COUNT <= first + count:
+        if first <= _PREFERRED_FIRST and first + count >= _PREFERRED_FIRST + _COUNT:
             return _PREFERRED_FIRST, _COUNT
     first, count = max(extents, key=lambda extent: extent[1])
     half = min(_COUNT, count // 2)

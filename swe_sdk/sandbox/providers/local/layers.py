@@ -162,11 +162,8 @@ class LayerStore:
                 needed.update(json.loads(chain.read_bytes()))
             except (OSError, ValueError):
                 continue  # its box is just being removed
-        moved = []
-        for layer in (self.root / "layers").iterdir():
-            if layer.name not in needed:
-                moved.append(layer.rename(self.root / "trash" / new_id("t")))
-        return moved
+        unused = [layer for layer in (self.root / "layers").iterdir() if layer.name not in needed]
+        return [layer.rename(self.root / "trash" / new_id("t")) for layer in unused]
 
     # -- other owners -----------------------------------------------------------------------------------------------
 

@@ -26,9 +26,7 @@ from swe_sdk.sandbox.providers.local.skeleton import ensure_skeleton, host_mount
 from swe_sdk.sandbox.providers.local.toolchain import find_toolchain
 from swe_sdk.sandbox.providers.local.zygote import Zygote
 
-_CAPABILITIES: frozenset[Capability] = frozenset(
-    {"snapshots", "pause", "streaming", "listen", "processes", "build"}
-)
+_CAPABILITIES: frozenset[Capability] = frozenset({"snapshots", "pause", "streaming", "listen", "processes", "build"})
 _RLIMITS = {"core": 0}
 
 

@@ -23,9 +23,18 @@ _DIRECTORIES = (
 _SHARED_DIRECTORIES = ("tmp", "var/tmp")
 _TOP_LEVEL = ("bin", "lib", "lib32", "lib64", "libx32", "sbin")
 _HOST_FILES = (
-    "/usr", "/etc/alternatives", "/etc/ca-certificates", "/etc/ca-certificates.conf", "/etc/java-*", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/mime.types", "/etc/ssl/certs",
+    "/usr",
+    "/etc/alternatives",
+    "/etc/ca-certificates",
+    "/etc/ca-certificates.conf",
+    "/etc/java-*",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/mime.types",
+    "/etc/ssl/certs",
     "/etc/ssl/openssl.cnf",
-)  # fmt: skip
+)
 """What a box sees of the host: programs, libraries, and the settings without which they do not run. No secrets."""
 NETWORK_FILES = ("/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/services", "/etc/protocols")
 """Besides, in a box that has the host's network."""
@@ -52,7 +61,7 @@ def host_mounts(network: bool) -> tuple[Mount, ...]:
 
 
 def ensure_skeleton(parent: Path, mounts: Sequence[Mount], identity: Identity) -> str:
-    """The name of a skeleton below ``parent`` that has a mount point for each of ``mounts``; made if it is not there."""
+    """The name of a skeleton below ``parent`` with a mount point for each of ``mounts``; made if there is none."""
     points = sorted((mount.target, os.path.isdir(mount.source)) for mount in mounts)
     links = [(name, os.readlink(f"/{name}")) for name in _TOP_LEVEL if os.path.islink(f"/{name}")]
     name = content_key([_VERSION, points, links, identity.first])[:16]

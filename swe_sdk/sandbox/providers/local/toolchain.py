@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -88,26 +88,16 @@ def find_python(wanted: str, fetched: Path) -> Interpreter:
     return _fetch(wanted, fetched)
 
 
-def _matcher(wanted: str) -> Matcher:
+def _matcher(wanted: str) -> Callable[[str], bool]:
     from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
     text = wanted.strip()
     if text[:1].isdigit():
         text = f"=={text}" if text.count(".") >= 2 else f"=={text}.*"
     try:
-        return Matcher(SpecifierSet(text))
+        return SpecifierSet(text).contains
     except InvalidSpecifier:
         raise InputError(f"{wanted!r} is no Python version", remedy='write "3.11" or ">=3.9"') from None
-
-
-class Matcher:
-    """Whether a version is in a set of versions."""
-
-    def __init__(self, specifier: Iterable[object]) -> None:
-        self._specifier = specifier
-
-    def __call__(self, version: str) -> bool:
-        return version in self._specifier  # type: ignore[operator]
 
 
 def _interpreters(fetched: Path) -> Iterator[Interpreter]:
@@ -158,7 +148,9 @@ def _fetch(wanted: str, fetched: Path) -> Interpreter:
         if interpreter is not None and _matcher(wanted)(interpreter.version):
             return interpreter
     said = (done.stderr or done.stdout).strip().splitlines()
-    raise MissingTool(f"Python {wanted} (and uv could not fetch it: {said[-1] if said else 'no reason given'})", remedy=remedy)
+    raise MissingTool(
+        f"Python {wanted} (and uv could not fetch it: {said[-1] if said else 'no reason given'})", remedy=remedy
+    )
 
 
 def _is_visible(path: str) -> bool:

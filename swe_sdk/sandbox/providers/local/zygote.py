@@ -67,7 +67,7 @@ class Zygote:
         program = [sys.executable, "-I", "-S", "-B", "-c", _PROGRAM]
         arguments = [str(Path(boxside.__file__).parent.parent), str(theirs.fileno())]
         with theirs, self._log.open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and program
+            self._process = subprocess.Popen(
                 [*program, *arguments],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,

@@ -1,0 +1,234 @@
+"""A live sandbox as users see it: on a task, an environment or nothing at all."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from swe_sdk.errors import CapabilityMissing, SandboxClosed
+from swe_sdk.model.environment import Environment, ImageEnvironment, SourceEnvironment
+from swe_sdk.model.exec_result import ExecResult
+from swe_sdk.model.patch import Patch
+from swe_sdk.model.task import Task
+from swe_sdk.sandbox import contract
+from swe_sdk.sandbox.contract import BoxStatus, Limits, Network, OnOutput, Process, SandboxProvider, Snapshot
+from swe_sdk.sandbox.environments import OnProgress, prepare
+from swe_sdk.sandbox.prepared import PreparedEnvironment
+from swe_sdk.sandbox.registry import get_provider
+from swe_sdk.sandbox.tree import take_patch
+
+
+class Sandbox:
+    """A box of a task's environment, open between ``async with`` and its end (or ``start`` and ``close``).
+
+    ``target`` is a task, an environment (built on first use), a prepared environment, or None for the provider's bare
+    base system. ``snapshot`` is what an earlier ``snapshot()`` of the same target returned.
+    """
+
+    def __init__(
+        self,
+        target: Task | Environment | PreparedEnvironment | None = None,
+        *,
+        provider: SandboxProvider | str = "auto",
+        snapshot: Snapshot | str | None = None,
+        env: Mapping[str, str] | None = None,
+        network: Network = "none",
+        limits: Limits | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> None:
+        self._target = target.environment if isinstance(target, Task) else target
+        self._wanted_provider = provider
+        self._snapshot_id = snapshot.id if isinstance(snapshot, Snapshot) else snapshot
+        self._env = dict(env or {})
+        self._network: Network = network
+        self._limits = limits or Limits()
+        self._on_progress = on_progress
+        self._provider: SandboxProvider | None = None
+        self._prepared = PreparedEnvironment(key="")
+        self._box: contract.Box | None = None
+        self._is_closed = False
+
+    # -- lifecycle --------------------------------------------------------------------------------------------------
+
+    async def start(self) -> Sandbox:
+        """Build the environment if need be, and bring up the box."""
+        provider = await get_provider(self._wanted_provider)
+        if isinstance(self._target, SourceEnvironment | ImageEnvironment):
+            self._prepared = await prepare(provider, self._target, on_progress=self._on_progress)
+        elif self._target is not None:
+            self._prepared = self._target
+        spec = self._prepared.spec()
+        changes: dict[str, Any] = {
+            "snapshot": self._snapshot_id or spec.snapshot,
+            "env": {**spec.env, **self._env},
+            "network": self._network,
+            "limits": self._limits,
+        }
+        self._box = await provider.create(spec.model_copy(update=changes))
+        self._provider = provider
+        return self
+
+    async def close(self) -> None:
+        """Kill everything in it and remove what it wrote; safe to call again."""
+        self._is_closed = True
+        if self._box is not None:
+            await self._box.close()
+
+    async def __aenter__(self) -> Sandbox:
+        return await self.start()
+
+    async def __aexit__(self, *_exception: object) -> None:
+        await self.close()
+
+    @property
+    def box(self) -> contract.Box:
+        """The provider's own object."""
+        if self._box is None or self._is_closed:
+            state = "closed" if self._is_closed else "not open yet"
+            raise SandboxClosed(f"the sandbox is {state}", remedy="use it within `with Sandbox(...) as box:`")
+        return self._box
+
+    @property
+    def id(self) -> str:
+        """The box's id."""
+        return self.box.id
+
+    @property
+    def provider(self) -> str:
+        """Name of the provider, or what was asked for where it is not open yet."""
+        wanted = self._wanted_provider
+        return self._provider.name if self._provider else wanted if isinstance(wanted, str) else wanted.name
+
+    @property
+    def workdir(self) -> str:
+        """Where commands run and relative paths start: the repository."""
+        return self._prepared.workdir
+
+    @property
+    def base_commit(self) -> str:
+        """What :meth:`diff` compares with."""
+        return self._prepared.base_commit
+
+    async def status(self) -> BoxStatus:
+        """running, paused, stopped or lost."""
+        return "stopped" if self._is_closed or self._box is None else await self._box.status()
+
+    # -- commands ---------------------------------------------------------------------------------------------------
+
+    async def exec(
+        self,
+        command: str | Sequence[str],
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        user: str | None = None,
+        stdin: bytes | str | None = None,
+        timeout_s: float | None = None,
+        output_bytes: int = contract.DEFAULT_OUTPUT_BYTES,
+        merge_stderr: bool = False,
+        on_output: OnOutput | None = None,
+    ) -> ExecResult:
+        """Run a shell line or an argument list; see :meth:`swe_sdk.sandbox.contract.Box.exec`."""
+        return await self.box.exec(
+            command,
+            cwd=cwd,
+            env=env,
+            user=user,
+            stdin=stdin.encode() if isinstance(stdin, str) else stdin,
+            timeout_s=timeout_s,
+            output_bytes=output_bytes,
+            merge_stderr=merge_stderr,
+            on_output=on_output,
+        )
+
+    async def processes(self) -> list[Process]:
+        """What runs in it."""
+        box = self.box
+        if not isinstance(box, contract.SupportsProcesses):
+            raise self._cannot("list processes")
+        return await box.processes()
+
+    async def pause(self) -> None:
+        """Stop every process in it."""
+        box = self.box
+        if not isinstance(box, contract.SupportsPause):
+            raise self._cannot("pause")
+        await box.pause()
+
+    async def resume(self) -> None:
+        """Continue them."""
+        box = self.box
+        if not isinstance(box, contract.SupportsPause):
+            raise self._cannot("resume")
+        await box.resume()
+
+    async def listen(self, port: int = 0) -> tuple[int, socket.socket]:
+        """A TCP listener inside the box, served by this process; no network is needed."""
+        box = self.box
+        if not isinstance(box, contract.SupportsListen):
+            raise self._cannot("listen")
+        return await box.listen(port)
+
+    def _cannot(self, what: str) -> CapabilityMissing:
+        return CapabilityMissing(f"boxes of the provider {self.provider!r} cannot {what}")
+
+    # -- files ------------------------------------------------------------------------------------------------------
+
+    async def read_bytes(self, path: str) -> bytes:
+        """The content of a file; relative paths start at the repository."""
+        return await self.box.read(path)
+
+    async def read_text(self, path: str, encoding: str = "utf-8") -> str:
+        """The content of a file as text, undecodable bytes replaced."""
+        return (await self.box.read(path)).decode(encoding, "replace")
+
+    async def write_bytes(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
+        """Create or replace a file."""
+        await self.box.write(path, data, mode=mode)
+
+    async def write_text(self, path: str, text: str, *, encoding: str = "utf-8", mode: int = 0o644) -> None:
+        """Create or replace a file."""
+        await self.box.write(path, text.encode(encoding), mode=mode)
+
+    async def upload(self, local: str | Path, remote: str) -> None:
+        """Copy a file of any size in."""
+        await self.box.upload(Path(local), remote)
+
+    async def download(self, remote: str, local: str | Path) -> None:
+        """Copy a file of any size out."""
+        await self.box.download(remote, Path(local))
+
+    async def diff(self) -> Patch:
+        """Everything that differs from the base commit, as a patch; see :func:`swe_sdk.sandbox.tree.take_patch`."""
+        return await take_patch(self.box, workdir=self.workdir, base_commit=self.base_commit)
+
+    # -- snapshots --------------------------------------------------------------------------------------------------
+
+    async def snapshot(self) -> Snapshot:
+        """Freeze what was written so far; the box goes on. ``SnapshotBusy`` while processes live in it."""
+        provider = self._provider
+        if not isinstance(provider, contract.SupportsSnapshots):
+            raise self._cannot("be frozen")
+        return await provider.snapshot(self.box)
+
+    async def fork(self) -> Sandbox:
+        """A second sandbox that starts with everything this one has written. The caller closes it."""
+        return await self._twin(await self.snapshot()).start()
+
+    def _twin(self, snapshot: Snapshot) -> Sandbox:
+        assert self._provider is not None
+        return Sandbox(
+            self._prepared,
+            provider=self._provider,
+            snapshot=snapshot,
+            env=self._env,
+            network=self._network,
+            limits=self._limits,
+        )
+
+    def __repr__(self) -> str:
+        if self._box is None or self._is_closed:
+            return f"<Sandbox {'closed' if self._is_closed else 'not open'}>"
+        return f"<Sandbox {self._box.id} on {self.provider}, {self.workdir}>"
