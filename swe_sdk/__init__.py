@@ -1,1 +1,103 @@
-"""Sandboxes, truthful grading and long rollouts for software-engineering agents."""
+"""Sandboxes, truthful grading and long rollouts for software-engineering agents.
+
+Everything here blocks, and works in a notebook; ``swe_sdk.aio`` has the same names as coroutines. Names are imported
+when they are first used, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from swe_sdk import aio, errors, testing
+    from swe_sdk._face import grade, grade_many, prepare, validate
+    from swe_sdk._sandbox import Sandbox
+    from swe_sdk.model.budget import Budget
+    from swe_sdk.model.environment import (
+        DirectorySource,
+        GitSource,
+        ImageEnvironment,
+        SdistSource,
+        SourceEnvironment,
+    )
+    from swe_sdk.model.exec_result import ExecResult
+    from swe_sdk.model.outcome import Mask, Outcome
+    from swe_sdk.model.patch import Patch
+    from swe_sdk.model.policy import DEFAULT_POLICY, Policy
+    from swe_sdk.model.task import GradingSpec, Task
+    from swe_sdk.recipes.dataset import load_tasks
+    from swe_sdk.recipes.taskset import TaskSet
+    from swe_sdk.sandbox.contract import Limits, Snapshot
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Budget": "model.budget",
+    "DEFAULT_POLICY": "model.policy",
+    "DirectorySource": "model.environment",
+    "ExecResult": "model.exec_result",
+    "GitSource": "model.environment",
+    "GradingSpec": "model.task",
+    "ImageEnvironment": "model.environment",
+    "Limits": "sandbox.contract",
+    "Mask": "model.outcome",
+    "Outcome": "model.outcome",
+    "Patch": "model.patch",
+    "Policy": "model.policy",
+    "Sandbox": "_sandbox",
+    "SdistSource": "model.environment",
+    "Snapshot": "sandbox.contract",
+    "SourceEnvironment": "model.environment",
+    "Task": "model.task",
+    "TaskSet": "recipes.taskset",
+    "grade": "_face",
+    "grade_many": "_face",
+    "load_tasks": "recipes.dataset",
+    "prepare": "_face",
+    "validate": "_face",
+}
+_MODULES = ("aio", "errors", "testing")
+
+__all__ = [
+    "DEFAULT_POLICY",
+    "Budget",
+    "DirectorySource",
+    "ExecResult",
+    "GitSource",
+    "GradingSpec",
+    "ImageEnvironment",
+    "Limits",
+    "Mask",
+    "Outcome",
+    "Patch",
+    "Policy",
+    "Sandbox",
+    "SdistSource",
+    "Snapshot",
+    "SourceEnvironment",
+    "Task",
+    "TaskSet",
+    "aio",
+    "errors",
+    "grade",
+    "grade_many",
+    "load_tasks",
+    "prepare",
+    "testing",
+    "validate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"swe_sdk.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'swe_sdk' has no attribute {name!r}")
+    value = getattr(import_module(f"swe_sdk.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

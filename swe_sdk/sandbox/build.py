@@ -9,18 +9,20 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import anyio
 from anyio import to_thread
 
 from swe_sdk.errors import BuildFailed
 from swe_sdk.model.environment import DirectorySource, GitSource, SdistSource, SourceEnvironment
 from swe_sdk.sandbox import sources as packing
-from swe_sdk.sandbox.contract import Box, Toolchain
+from swe_sdk.sandbox.contract import Box, SupportsProcesses, Toolchain
 
 VERSION = 1
 """Changes whenever the same environment would be built differently: old builds are then left unused."""
 VENV = "/opt/venv"
 BASE_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 STEP_TIMEOUT_S = 1800.0
+STOP_TIMEOUT_S = 30.0
 _ARCHIVE = "/tmp/swe_sdk-source.tar"
 _DATE = "2000-01-01T00:00:00Z"
 _GIT_ENV = {
@@ -30,6 +32,12 @@ _GIT_ENV = {
     "GIT_COMMITTER_EMAIL": "swe_sdk@localhost",
     "GIT_AUTHOR_DATE": _DATE,
     "GIT_COMMITTER_DATE": _DATE,
+    # git's own housekeeping runs on in the background, and would keep the layer from being frozen
+    "GIT_CONFIG_COUNT": "2",
+    "GIT_CONFIG_KEY_0": "gc.auto",
+    "GIT_CONFIG_VALUE_0": "0",
+    "GIT_CONFIG_KEY_1": "maintenance.auto",
+    "GIT_CONFIG_VALUE_1": "false",
 }
 _PIP = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_CACHE_DIR": "1", "PIP_NO_INPUT": "1", "PIP_PROGRESS_BAR": "off"}
 
@@ -81,7 +89,10 @@ async def sources(box: Box, environment: SourceEnvironment, settings: dict[str, 
 
 async def stop_everything(box: Box) -> None:
     """A daemon that a build left behind would keep its layer from being frozen."""
-    await box.exec("kill -9 -1 2>/dev/null; exit 0", cwd="/", timeout_s=30)
+    deadline = anyio.current_time() + STOP_TIMEOUT_S
+    while isinstance(box, SupportsProcesses) and await box.processes() and anyio.current_time() < deadline:
+        await box.exec("kill -9 -1 2>/dev/null; exit 0", cwd="/", timeout_s=STOP_TIMEOUT_S)
+        await anyio.sleep(0.02)
 
 
 async def _unpack_sdist(box: Box, sdist: SdistSource, workdir: str, settings: dict[str, str]) -> None:

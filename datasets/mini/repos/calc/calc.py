@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import operator
-from typing import Callable, Dict, List, Mapping, Optional
+from collections.abc import Mapping
+from typing import Callable
 
 from calc_functions import CONSTANTS, FUNCTIONS
 from calc_lexer import CalcError, Token, tokenize
 
 __all__ = ["CalcError", "Calculator"]
 
-_SUMS: Dict[str, Callable[[float, float], float]] = {"+": operator.add, "-": operator.sub}
-_PRODUCTS: Dict[str, Callable[[float, float], float]] = {
+_SUMS: dict[str, Callable[[float, float], float]] = {"+": operator.add, "-": operator.sub}
+_PRODUCTS: dict[str, Callable[[float, float], float]] = {
     "*": operator.mul,
     "/": operator.truediv,
     "%": operator.mod,
@@ -21,8 +22,8 @@ _PRODUCTS: Dict[str, Callable[[float, float], float]] = {
 class Calculator:
     """Evaluates expressions over a set of variables."""
 
-    def __init__(self, variables: Optional[Mapping[str, float]] = None) -> None:
-        self.variables: Dict[str, float] = {**CONSTANTS, **(variables or {})}
+    def __init__(self, variables: Mapping[str, float] | None = None) -> None:
+        self.variables: dict[str, float] = {**CONSTANTS, **(variables or {})}
 
     def evaluate(self, text: str) -> float:
         """Return the value of ``text``, or raise ``CalcError``."""
@@ -50,7 +51,7 @@ class _Evaluation:
         self._index += 1
         return token
 
-    def _accept(self, *texts: str) -> Optional[Token]:
+    def _accept(self, *texts: str) -> Token | None:
         if self._current.kind == "op" and self._current.text in texts:
             return self._advance()
         return None
@@ -109,7 +110,7 @@ class _Evaluation:
         function = FUNCTIONS.get(name.text)
         if function is None:
             raise CalcError(f"unknown function {name.text!r}", name.position)
-        arguments: List[float] = []
+        arguments: list[float] = []
         if not self._accept(")"):
             arguments.append(self._sum())
             while self._accept(","):

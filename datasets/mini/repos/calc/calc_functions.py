@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Callable, Dict, Mapping
+from collections.abc import Mapping
+from typing import Callable
 
 CONSTANTS: Mapping[str, float] = {"pi": math.pi, "e": math.e}
 
-FUNCTIONS: Dict[str, Callable[..., float]] = {
+FUNCTIONS: dict[str, Callable[..., float]] = {
     "abs": abs,
     "ceil": math.ceil,
     "floor": math.floor,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from typing import Any, Callable, Hashable, List, NamedTuple, Optional
+from collections.abc import Hashable
+from typing import Any, Callable, NamedTuple
 
 from .stats import Stats
 
@@ -26,9 +27,9 @@ class TTLCache:
         self.ttl = ttl
         self.stats = Stats()
         self._clock = clock
-        self._entries: "OrderedDict[Hashable, _Entry]" = OrderedDict()  # least recently used first
+        self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()  # least recently used first
 
-    def set(self, key: Hashable, value: Any, ttl: Optional[float] = None) -> None:
+    def set(self, key: Hashable, value: Any, ttl: float | None = None) -> None:
         """Store ``value``; a key that is already there gets the new value and a new time to live."""
         if ttl is not None and ttl <= 0:
             raise ValueError("ttl must be positive")
@@ -58,7 +59,7 @@ class TTLCache:
     def clear(self) -> None:
         self._entries.clear()
 
-    def keys(self) -> List[Hashable]:
+    def keys(self) -> list[Hashable]:
         """The live keys, least recently used first."""
         now = self._clock()
         return [key for key, entry in self._entries.items() if entry.expires_at > now]
@@ -69,7 +70,7 @@ class TTLCache:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def _live(self, key: Hashable) -> Optional[_Entry]:
+    def _live(self, key: Hashable) -> _Entry | None:
         entry = self._entries.get(key)
         if entry is not None and entry.expires_at <= self._clock():
             del self._entries[key]

@@ -1,0 +1,1 @@
+"""Harness families: how their tasks run and how their results are read."""
