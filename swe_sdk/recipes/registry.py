@@ -1,0 +1,64 @@
+"""Recipes by family name: our own, and those that other packages offer as entry points of ``swe_sdk.recipes``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from swe_sdk.errors import PrerequisiteError, UnknownFamily
+from swe_sdk.recipes.contract import Recipe
+from swe_sdk.recipes.swe_bench import SweBenchRecipe
+
+ENTRY_POINTS = "swe_sdk.recipes"
+"""The group; an entry point's name is a family, its object a callable that gives a Recipe."""
+
+_BUILTIN: dict[str, Callable[[], Recipe]] = {"swe-bench": SweBenchRecipe}
+
+
+def recipe_names() -> tuple[str, ...]:
+    """The names that :func:`get_recipe` takes; nothing is loaded for it."""
+    return tuple(sorted({*_BUILTIN, *_offered()}))
+
+
+@cache
+def get_recipe(family: str) -> Recipe:
+    """The process-wide recipe of that family.
+
+    Other packages are looked at only for a name that is not our own. Raises ``UnknownFamily``, or
+    ``PrerequisiteError`` where another package's recipe cannot be loaded.
+    """
+    if family in _BUILTIN:
+        return _BUILTIN[family]()
+    offered = _offered()
+    if family not in offered:
+        raise UnknownFamily(family, recipe_names())
+    return _load(offered[family])
+
+
+def detect_family(row: Mapping[str, Any]) -> str | None:
+    """The family that a row names, else the first whose recipe recognizes it (our own first), else None."""
+    named = row.get("family")
+    if isinstance(named, str):
+        return named
+    return _first(row, _BUILTIN) or _first(row, (name for name in recipe_names() if name not in _BUILTIN))
+
+
+def _first(row: Mapping[str, Any], names: Iterable[str]) -> str | None:
+    return next((name for name in names if get_recipe(name).recognizes(row)), None)
+
+
+def _offered() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+
+
+def _load(point: EntryPoint) -> Recipe:
+    try:
+        recipe = point.load()()
+    except Exception as error:  # another package's code may raise anything while it is imported
+        problem = f"the recipe {point.name!r} of {point.value} cannot be loaded: {error}"
+        raise PrerequisiteError(problem, remedy="repair or remove that package") from error
+    if not isinstance(recipe, Recipe):
+        raise PrerequisiteError(f"{point.value} gives no recipe", remedy="see swe_sdk.recipes.contract.Recipe")
+    return recipe

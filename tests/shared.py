@@ -1,0 +1,34 @@
+"""The shared data sets, which lie beside the repository and not in it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def find_shared() -> Path | None:
+    """The folder of shared data: ``$SWE_SDK_SHARED``, or ``shared`` beside the repository; None where it is absent."""
+    named = os.environ.get("SWE_SDK_SHARED")
+    folder = Path(named) if named else Path(__file__).resolve().parents[2] / "shared"
+    return folder if (folder / "datasets").is_dir() else None
+
+
+def shared_dir() -> Path:
+    """The folder of shared data. Without it the test is skipped; on CI it fails."""
+    folder = find_shared()
+    if folder is not None:
+        return folder
+    (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("the shared data is not there")
+
+
+def shared_rows(*names: str) -> list[dict[str, Any]]:
+    """The rows of JSONL files below ``datasets``; none where the folder is absent (for parameters of tests)."""
+    folder = find_shared()
+    if folder is None:
+        return []
+    lines = [line for name in names for line in (folder / "datasets" / name).read_text("utf-8").splitlines()]
+    return [json.loads(line) for line in lines]
