@@ -8,7 +8,7 @@ from dataclasses import dataclass
 _ESCAPES = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
 _HEADER = re.compile(rb'diff --git (?P<old>"(?:[^"\\]|\\.)*"|a/.*?) (?P<new>"(?:[^"\\]|\\.)*"|b/.*)')
-_HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_HUNK = re.compile(rb"@@ -\d+(?:,(\d{1,18}))? \+\d+(?:,(\d{1,18}))? @@")  # int() refuses numbers of 4300 digits
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def _unquote(name: bytes) -> bytes:
 
 def _name(field: bytes, prefix: bytes) -> bytes | None:
     """The file name of a ``---`` or ``+++`` line's value, or None for /dev/null."""
-    name = _unquote(field if field.startswith(b'"') else field.split(b"\t", 1)[0].rstrip(b"\r"))
+    name = _unquote(field.split(b"\t", 1)[0].rstrip(b"\r"))  # git ends a name that has a space by a tab, quoted or not
     return None if name == b"/dev/null" else name.removeprefix(prefix)
 
 
@@ -56,7 +56,7 @@ def _header_names(line: bytes) -> tuple[bytes | None, bytes | None]:
 
 def _header_fields(lines: list[bytes], start: int) -> tuple[PatchedFile | None, int]:
     """Read one file's header from ``lines[start:]``; returns the file and the index of the first line after it."""
-    old, new = _header_names(lines[start]) if lines[start].startswith(b"diff --git ") else (None, None)
+    old, new = _header_names(lines[start].rstrip(b"\r")) if lines[start].startswith(b"diff --git ") else (None, None)
     index = start + 1 if lines[start].startswith(b"diff --git ") else start
     while index < len(lines) and not lines[index].startswith((b"diff --git ", b"@@ ", b"GIT binary patch")):
         line = lines[index].rstrip(b"\r")

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field
 
 from swe_sdk.model.record import Record
 
 WORKDIR = "/testbed"
 """Where the official harness keeps the repository."""
+
+
+def _settable(env: dict[str, str]) -> dict[str, str]:
+    if any("=" in name or "\0" in name + value or not name for name, value in env.items()):
+        raise ValueError("a variable's name must be non-empty and free of '=', and neither part may hold a NUL")
+    return env
+
+
+Variables = Annotated[dict[str, str], AfterValidator(_settable)]
+"""Environment variables by name."""
 
 
 class GitSource(Record):
@@ -52,18 +62,11 @@ class SourceEnvironment(Record):
     pre_install: tuple[str, ...] = ()
     install: tuple[str, ...] = ()
     """Shell commands, run in ``workdir`` with the virtual environment active."""
-    env: dict[str, str] = Field(default_factory=dict)
+    env: Variables = Field(default_factory=dict)
     """Set in the build and in every sandbox of this environment."""
     tools: tuple[str, ...] = ()
     """Programs that must be there beside Python, such as "node"."""
     workdir: str = WORKDIR
-
-    @field_validator("env")
-    @classmethod
-    def _printable(cls, env: dict[str, str]) -> dict[str, str]:
-        if any("=" in name or "\0" in name + value or not name for name, value in env.items()):
-            raise ValueError("a variable's name must be non-empty and free of '=', and neither part may hold a NUL")
-        return env
 
 
 class ImageEnvironment(Record):
@@ -71,7 +74,7 @@ class ImageEnvironment(Record):
 
     kind: Literal["image"] = "image"
     image: str
-    env: dict[str, str] = Field(default_factory=dict)
+    env: Variables = Field(default_factory=dict)
     workdir: str = WORKDIR
 
 

@@ -6,9 +6,9 @@ It is data: read :data:`DEFAULT_POLICY`, print it, or override lines of it with 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, get_args
 
-from swe_sdk.errors import InputError
+from swe_sdk.errors import InputError, did_you_mean
 from swe_sdk.model.record import Record
 
 Stage = Literal[
@@ -84,9 +84,15 @@ DECISIONS: Mapping[tuple[str, str], Decision] = {
 
 
 class Policy:
-    """A lookup in the table: the line of the stage first, then the line of any stage ("*"), then masked."""
+    """A lookup in the table: the line of the stage first, then the line of any stage ("*"), then masked.
+
+    A line of a stage or kind that there is not raises ``InputError``: it would never be looked up.
+    """
 
     def __init__(self, decisions: Mapping[tuple[str, str], Decision], name: str = "custom") -> None:
+        for stage, kind in decisions:
+            _require_known("stage", stage, ("*", *get_args(Stage)))
+            _require_known("kind of failure", kind, get_args(FailureKind))
         self.name = name
         self.decisions = dict(decisions)
 
@@ -105,9 +111,15 @@ class Policy:
         return sorted([stage, kind, d.verdict, str(d.retryable)] for (stage, kind), d in self.decisions.items())
 
 
+def _require_known(what: str, name: str, known: tuple[str, ...]) -> None:
+    if name not in known:
+        raise InputError(f"unknown {what} {name!r}", remedy=did_you_mean(name, known))
+
+
 DEFAULT_POLICY = Policy(DECISIONS, name="default")
-NEMO_GYM_POLICY = Policy({**DECISIONS, ("tests", "timeout"): _MASK}, name="nemo_gym")
-"""NeMo Gym's rule: a timeout of the tests masks."""
+_NEMO_GYM = {("tests", "timeout"): _MASK, ("agent", "timeout"): _MASK, ("agent", "budget_spent"): _MASK}
+NEMO_GYM_POLICY = Policy({**DECISIONS, **_NEMO_GYM}, name="nemo_gym")
+"""NeMo Gym's rule (``eval_timed_out or agent_timed_out``): a timeout of the tests or of the agent masks."""
 
 _NAMED = {policy.name: policy for policy in (DEFAULT_POLICY, NEMO_GYM_POLICY)}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from pydantic import Field
@@ -32,10 +33,9 @@ class GradingSpec(Record):
     wrong_patch: Patch | None = None
     """A plausible patch that must not resolve the task, where the dataset has one."""
 
-    def __repr__(self) -> str:
-        return f"GradingSpec(fail_to_pass={len(self.fail_to_pass)}, pass_to_pass={len(self.pass_to_pass)}, hidden)"
-
-    __str__ = __repr__
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:  # for repr, str, and what rich and pprint show
+        yield "fail_to_pass", len(self.fail_to_pass)
+        yield "pass_to_pass", len(self.pass_to_pass)
 
 
 class Task(Record):

@@ -73,6 +73,9 @@ async def run(call: Call, request: ExecRequest) -> ExecResult:
             reply, _fds = await call.receive()
         except PeerGone:
             raise SandboxLost("the sandbox died before the command started") from None
+        except frames.FrameError:  # far beyond what the kernel takes: told as the kernel would tell it
+            too_big = OSError(errno.E2BIG, os.strerror(errno.E2BIG))
+            return _unstartable({"error": str(too_big), "errno": too_big.errno}, started_at)
         if reply["ev"] != "started":
             return _unstartable(reply, started_at)
         ending = _Ending()

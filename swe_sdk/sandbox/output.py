@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 
+from swe_sdk.errors import InputError
+
 
 class HeadTail:
     """Keeps the first and the last half of ``limit`` bytes, and counts what was dropped between them."""
 
     def __init__(self, limit: int) -> None:
+        if limit < 0:
+            raise InputError(f"a limit of {limit} bytes of output")
         self._head_room = limit - limit // 2
         self._tail_limit = limit // 2
         self._head = bytearray()

@@ -22,12 +22,14 @@ _LENGTH = struct.Struct("!I")
 
 
 class FrameError(Exception):
-    """The peer sent something that is no frame."""
+    """Something that is no frame, or is too large for one."""
 
 
 def encode(message: Message) -> bytes:
-    """One frame. Undecodable bytes travel as lone surrogates, escaped by JSON."""
+    """One frame. Undecodable bytes travel as lone surrogates, escaped by JSON. ``FrameError`` if it is too large."""
     body = json.dumps(message).encode("ascii")
+    if len(body) > MAX_FRAME_BYTES:
+        raise FrameError(f"a frame of {len(body)} bytes")
     return _LENGTH.pack(len(body)) + body
 
 

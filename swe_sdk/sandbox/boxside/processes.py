@@ -9,6 +9,8 @@ from dataclasses import dataclass
 COOKIE = "SWE_SDK_EXEC"
 """Environment variable that carries the id of the command a process was started by."""
 
+_COMMAND_LINE_BYTES = 4096
+
 
 @dataclass(frozen=True)
 class ProcessInfo:
@@ -52,8 +54,9 @@ def _info(pid: int) -> ProcessInfo | None:
 
 
 def command_line(pid: int) -> str:
-    """The arguments joined by spaces, or "" if it is gone."""
-    return _read(f"/proc/{pid}/cmdline").rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "replace")
+    """The arguments joined by spaces, cut where they are very long, or "" if it is gone."""
+    line = _read(f"/proc/{pid}/cmdline")[:_COMMAND_LINE_BYTES]
+    return line.rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "replace")
 
 
 def _read(path: str) -> bytes:

@@ -10,7 +10,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-from . import kernel
+from . import kernel, seccomp
 
 AGENT_ID = 1000
 """User and group that programs run as, inside every box."""
@@ -22,6 +22,7 @@ _DEVICE_LINKS = {
     "stderr": "/proc/self/fd/2",
     "ptmx": "pts/ptmx",
 }
+_MASKED = ("kallsyms", "kcore", "key-users", "keys", "kmsg", "sched_debug", "sysrq-trigger", "timer_list")
 _PROGRAM_CAPS = frozenset(
     {
         kernel.CAP_CHOWN,
@@ -89,6 +90,7 @@ def enter_box(spec: RootSpec) -> None:
     for fd, target in trees:
         kernel.attach_tree(fd, stage + target)
     kernel.mount("proc", f"{stage}/proc", "proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
+    _mask(f"{stage}/proc")
     _make_devices(f"{stage}/dev")
     socket.sethostname(spec.hostname)
     os.chdir(stage)
@@ -115,12 +117,20 @@ def _drop_privileges(spec: RootSpec) -> None:
     else:
         kernel.set_capabilities(frozenset())
     kernel.hide_from_debuggers()
+    seccomp.install()
 
 
 def _become(uid: int) -> None:
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
     kernel.die_with_parent()
+
+
+def _mask(proc: str) -> None:
+    """Cover what /proc tells of the host's kernel beyond the box's own processes."""
+    for name in _MASKED:
+        if os.path.exists(f"{proc}/{name}"):
+            kernel.mount("/dev/null", f"{proc}/{name}", None, kernel.MS_BIND)
 
 
 def _make_devices(dev: str) -> None:

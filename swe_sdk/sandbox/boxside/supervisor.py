@@ -19,6 +19,8 @@ from . import frames, processes
 
 _TICK_S = 0.005
 """How often a kill in progress looks whether anything is left."""
+_REPLY_CAP_S = 5.0
+"""How long a caller may take to read its reply."""
 _KILL_CAP_S = 10.0
 """How long a kill may go on before it is given up; the SDK then discards the box."""
 
@@ -51,11 +53,14 @@ class Connection:
         self.command: Command | None = None
 
     def reply(self, message: frames.Message, fds: tuple[int, ...] = ()) -> None:
-        """Send one frame. Replies are small, so they fit the socket's buffer; a caller that is gone is no error."""
+        """Send one frame. Its caller waits for it, and so reads it at once; a caller that is gone is no error."""
+        self.sock.settimeout(_REPLY_CAP_S)  # a list of processes may be larger than the socket's buffer
         try:
             frames.send_blocking(self.sock, message, fds)
-        except (BrokenPipeError, ConnectionResetError, BlockingIOError):
+        except (BrokenPipeError, ConnectionResetError, TimeoutError):
             pass
+        finally:
+            self.sock.setblocking(False)
 
     def close(self) -> None:
         """End the call."""
@@ -140,8 +145,8 @@ class Supervisor:
             return
         try:
             handler(connection, message)
-        except OSError as error:
-            connection.reply({"ev": "error", "error": str(error), "errno": error.errno})
+        except Exception as error:  # noqa: BLE001 - one request that cannot be served must not end the whole box
+            connection.reply({"ev": "error", "error": str(error), "errno": getattr(error, "errno", None)})
 
     # -- commands ---------------------------------------------------------------------------------------------------
 
@@ -289,6 +294,8 @@ class Supervisor:
 def _spawn(message: frames.Message, fds: list[int]) -> int:
     """Start a program in a session of its own. No ``preexec_fn`` and no change of user, so that it goes by vfork."""
     stdin, stdout, stderr = fds
+    if not message["argv"]:
+        raise ValueError("no program is named")
     identity: dict[str, Any] = {}
     if message.get("uid") is not None:
         identity = {"user": message["uid"], "group": message["uid"], "extra_groups": []}

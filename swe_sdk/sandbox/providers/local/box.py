@@ -137,7 +137,7 @@ class LocalBox:
         """See :meth:`swe_sdk.sandbox.contract.Box.exec`."""
         request = exec_client.ExecRequest(
             argv=[_SHELL, "-c", command] if isinstance(command, str) else list(command),
-            cwd=cwd or self._spec.workdir,
+            cwd=os.path.join(self._spec.workdir, cwd) if cwd else self._spec.workdir,
             env={**_BASE_ENV, **self._spec.env, **(env or {})},
             uid=self._uid(user),
             stdin=stdin,
@@ -181,7 +181,10 @@ class LocalBox:
 
     async def listen(self, port: int = 0) -> tuple[int, socket.socket]:
         """A listener on the box's own loopback interface; the caller serves and closes it."""
-        message, fds = await self._call({"op": "listen", "port": port})
+        try:
+            message, fds = await self._call({"op": "listen", "port": port})
+        except _Refused as refused:
+            raise SandboxError(f"no listener on port {port} of box {self._id}: {refused}") from None
         return int(message["port"]), socket.socket(fileno=fds[0])
 
     # -- files ------------------------------------------------------------------------------------------------------
@@ -224,8 +227,8 @@ class LocalBox:
             _message, fds = await self._call({"op": "open", "path": full, "write": write, "mode": mode})
         except _Refused as refused:
             if refused.errno == errno.ENOSPC:
-                raise NoSpace(f"no space left for {path}") from None
-            raise TransferFailed(f"cannot open {path} in the sandbox: {refused}") from None
+                raise NoSpace(f"no space left for {path!r}") from None
+            raise TransferFailed(f"cannot open {path!r} in the sandbox: {refused}") from None
         return fds[0]
 
     # -- calls to the supervisor ------------------------------------------------------------------------------------
