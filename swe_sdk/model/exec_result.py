@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-from typing import Literal
+from collections.abc import Iterable
+from typing import Any, Literal
 
 from swe_sdk.errors import CommandFailed
 from swe_sdk.model.record import Record
@@ -66,6 +67,19 @@ class ExecResult(Record):
             end = (self.stderr or self.stdout).strip()[-2000:]
             raise CommandFailed(f"the command {self.summary}: {end}")
         return self
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        yield None, self.summary
+        yield "stdout", _shortened(self.stdout)
+        yield "stderr", _shortened(self.stderr)
+        yield "duration_s", round(self.duration_s, 3)
+
+    def __str__(self) -> str:
+        return self.__repr__()
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 400 else f"{text[:200]} ... {text[-200:]}"
 
 
 def _signal_name(number: int) -> str:

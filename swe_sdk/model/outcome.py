@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from html import escape
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -93,3 +95,20 @@ class Outcome(Record):
             passed = sum(status in ("PASSED", "XFAIL") for status in tests.values())
             parts.append(f"{label} {passed}/{len(tests)}")
         return "  ".join(parts)
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:  # the whole of it is model_dump()'s to show
+        yield None, self.instance_id
+        yield None, self.status
+        yield "reward", self.reward
+        yield "tests", self.counts
+        if self.mask is not None:
+            yield "mask", f"{self.mask.kind} in {self.mask.stage}"
+        if self.reason:
+            yield "reason", self.reason
+
+    def __str__(self) -> str:
+        return self.__repr__()
+
+    def _repr_html_(self) -> str:
+        why = f" &mdash; {escape(self.reason)}" if self.reason else ""
+        return f"<b>{self.status}</b> {escape(self.instance_id)} <small>{self.counts}{why}</small>"

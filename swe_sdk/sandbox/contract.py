@@ -42,6 +42,8 @@ class Limits(Record):
     """Upper bounds for a box; None = the provider's default."""
 
     memory_mib: int | None = Field(default=None, gt=0)
+    """All processes of the box together; going beyond ends a command with status ``oom``."""
+    cpus: float | None = Field(default=None, gt=0)
     pids: int | None = Field(default=None, gt=0)
     file_size_bytes: int | None = Field(default=None, gt=0)
     open_files: int | None = Field(default=None, gt=0)
@@ -86,6 +88,11 @@ class Process(Record):
     command: str
 
 
+Enforcement = Literal["enforced", "watched", "unavailable"]
+"""A limit is *enforced* by the kernel, *watched* (looked at several times a second, acted on when it is passed), or
+*unavailable* with this provider on this machine."""
+
+
 class ProviderHealth(Record):
     """Whether a provider works on this machine and, if not, why and what to do."""
 
@@ -94,6 +101,8 @@ class ProviderHealth(Record):
     reason: str = ""
     remedy: str = ""
     details: dict[str, str] = Field(default_factory=dict)
+    limits: dict[str, Enforcement] = Field(default_factory=dict)
+    """How each field of :class:`Limits` is kept here."""
 
 
 @runtime_checkable

@@ -108,6 +108,8 @@ class _Ending:
         else:
             if not message["killed"]:
                 self.status = "exited"  # it ended by itself just before its limit
+            elif message["out_of_memory"]:
+                self.status = "oom"
             self.exit_code = message["exit_code"] if self.status == "exited" else None
             self.tree_gone = bool(message["tree_gone"])
         self.is_known = True

@@ -56,6 +56,10 @@ class RootSpec:
     id_range: bool
     """Whether ids 0 to 65535 are mapped (by a privileged zygote), or the agent's id alone."""
     rlimits: dict[str, int]
+    shared_memory_bytes: int
+    """Size of /dev/shm."""
+    memory_bytes: int | None = None
+    """What the supervisor watches over, where no control group does."""
     hostname: str = "sandbox"
 
     @classmethod
@@ -71,8 +75,12 @@ def map_only_caller(uid: int, gid: int) -> None:
     _write("/proc/self/gid_map", f"{AGENT_ID} {gid} 1")
 
 
-def enter_box(spec: RootSpec) -> None:
-    """Turn this process, alone in its new namespaces, into process 1 of the box that ``spec`` describes."""
+def enter_box(spec: RootSpec) -> int:
+    """Turn this process, alone in its new namespaces, into process 1 of the box that ``spec`` describes.
+
+    Returns a descriptor of its own ``oom_score_adj``, which it could not open any more afterwards.
+    """
+    oom_score = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
     os.setsid()
     if spec.network == "none":
         _loopback_up()
@@ -91,7 +99,7 @@ def enter_box(spec: RootSpec) -> None:
         kernel.attach_tree(fd, stage + target)
     kernel.mount("proc", f"{stage}/proc", "proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
     _mask(f"{stage}/proc")
-    _make_devices(f"{stage}/dev")
+    _make_devices(f"{stage}/dev", spec.shared_memory_bytes)
     socket.sethostname(spec.hostname)
     os.chdir(stage)
     kernel.pivot_root_here()
@@ -101,6 +109,7 @@ def enter_box(spec: RootSpec) -> None:
     for name, limit in spec.rlimits.items():
         _limit(name, limit)
     _drop_privileges(spec)
+    return oom_score
 
 
 def _drop_privileges(spec: RootSpec) -> None:
@@ -133,7 +142,7 @@ def _mask(proc: str) -> None:
             kernel.mount("/dev/null", f"{proc}/{name}", None, kernel.MS_BIND)
 
 
-def _make_devices(dev: str) -> None:
+def _make_devices(dev: str, shared_memory_bytes: int) -> None:
     kernel.mount("tmpfs", dev, "tmpfs", kernel.MS_NOSUID, "mode=755,size=1m")
     for name in _DEVICES:
         os.close(os.open(f"{dev}/{name}", os.O_CREAT | os.O_WRONLY))
@@ -141,7 +150,9 @@ def _make_devices(dev: str) -> None:
     for name, target in _DEVICE_LINKS.items():
         os.symlink(target, f"{dev}/{name}")
     os.mkdir(f"{dev}/shm")
-    kernel.mount("tmpfs", f"{dev}/shm", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=1777,size=1g")
+    kernel.mount(
+        "tmpfs", f"{dev}/shm", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, f"mode=1777,size={shared_memory_bytes}"
+    )
     os.mkdir(f"{dev}/pts")
     options = "newinstance,ptmxmode=0666,mode=620"
     kernel.mount("devpts", f"{dev}/pts", "devpts", kernel.MS_NOSUID | kernel.MS_NOEXEC, options)

@@ -15,8 +15,10 @@ import sys
 import time
 from typing import Any
 
-from . import frames, processes
+from . import frames, memory, processes
 
+_WATCH_S = 0.1
+"""How often the memory of the programs is looked at, where no control group limits it."""
 _TICK_S = 0.005
 """How often a kill in progress looks whether anything is left."""
 _REPLY_CAP_S = 5.0
@@ -36,6 +38,7 @@ class Command:
         self.kill_after: float | None = None
         """When politeness ends; None = nobody has asked for its end."""
         self.give_up: float = 0.0
+        self.out_of_memory = False
 
     @property
     def is_dying(self) -> bool:
@@ -71,8 +74,11 @@ class Connection:
 class Supervisor:
     """The loop over a control socket; returns when the SDK is gone."""
 
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, memory_bytes: int | None, oom_score: int) -> None:
         self._control = control
+        self._memory_bytes = memory_bytes
+        self._next_look = 0.0
+        self._oom_score = oom_score
         self._connections: dict[int, Connection] = {}
         self._commands: dict[int, Command] = {}
         """Commands that have not ended, by the pid of their first process."""
@@ -86,19 +92,27 @@ class Supervisor:
         self._poll.register(self._control, select.POLLIN)
         self._poll.register(self._wakeup, select.POLLIN)
         while True:
-            dying = [command for command in self._commands.values() if command.is_dying]
-            for fd, _events in self._poll.poll(_TICK_S * 1000 if dying else None):
+            for fd, _events in self._poll.poll(self._patience_ms()):
                 if fd == self._control.fileno():
                     if not self._accept():
                         return
                 elif fd == self._wakeup:
                     _drain(fd)
                     self._reap()
-                else:
+                elif fd in self._connections:  # an event before it in this round may have ended it
                     self._serve_connection(self._connections[fd])
             for command in list(self._commands.values()):
                 if command.is_dying:
                     self._kill_step(command)
+            if self._memory_bytes is not None and time.monotonic() >= self._next_look:
+                self._look_at_memory(self._memory_bytes)
+
+    def _patience_ms(self) -> float | None:
+        """How long to wait for the next event: for ever where nothing is going on."""
+        if any(command.is_dying for command in self._commands.values()):
+            return _TICK_S * 1000
+        is_watching = self._memory_bytes is not None and (self._commands or self._finished)
+        return _WATCH_S * 1000 if is_watching else None
 
     def _accept(self) -> bool:
         try:
@@ -153,7 +167,7 @@ class Supervisor:
     def _op_exec(self, connection: Connection, message: frames.Message) -> None:
         fds = connection.decoder.take_fds()
         try:
-            pid = _spawn(message, fds)
+            pid = self._spawn_first_victim(message, fds)
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             connection.reply({"ev": "unstartable", "error": str(error), "errno": getattr(error, "errno", None)})
             return
@@ -165,6 +179,14 @@ class Supervisor:
         self._commands[pid] = command
         self._finished.pop(pid, None)
         connection.reply({"ev": "started", "pid": pid})
+
+    def _spawn_first_victim(self, message: frames.Message, fds: list[int]) -> int:
+        """Start a program such that the kernel, when memory runs out, takes it and not its supervisor."""
+        os.pwrite(self._oom_score, b"500", 0)
+        try:
+            return _spawn(message, fds)
+        finally:
+            os.pwrite(self._oom_score, b"0", 0)
 
     def _op_kill(self, connection: Connection, message: frames.Message) -> None:
         if connection.command is not None and connection.command.pid in self._commands:
@@ -235,6 +257,29 @@ class Supervisor:
         numbers = {number for info in alive.values() for number in (info.group, info.session)}
         self._finished = {pid: cookie for pid, cookie in self._finished.items() if cookie in needed or pid in numbers}
 
+    def _look_at_memory(self, limit: int) -> None:
+        """Kill the command that holds the most, where all together hold too much."""
+        self._next_look = time.monotonic() + _WATCH_S
+        alive = processes.living()
+        if not alive:
+            self._finished.clear()
+            return
+        held = memory.held_bytes(alive)
+        if sum(held.values()) + memory.shared_bytes() <= limit:
+            return
+        largest = max(held, key=lambda pid: held[pid])
+        command = self._owner_of(largest, alive)
+        if command is None:
+            _signal_all([largest], signal.SIGKILL)  # left behind by a command that has ended
+        else:
+            command.out_of_memory = True
+            self._begin_kill(command, grace_s=0.0)
+
+    def _owner_of(self, pid: int, alive: dict[int, processes.ProcessInfo]) -> Command | None:
+        mains = {number: command.cookie for number, command in self._commands.items()}
+        cookie = processes.owners(alive, mains, set(mains.values())).get(pid)
+        return next((command for command in self._commands.values() if command.cookie == cookie), None)
+
     def _end(self, command: Command, *, killed: bool, tree_gone: bool) -> None:
         del self._commands[command.pid]
         if not killed:
@@ -242,7 +287,8 @@ class Supervisor:
             if len(self._finished) > 1000:
                 self._tree(command)  # prunes
         ending = command.exit or {"exit_code": None}
-        command.connection.reply({"ev": "exit", "killed": killed, "tree_gone": tree_gone, **ending})
+        outcome = {"killed": killed, "tree_gone": tree_gone, "out_of_memory": command.out_of_memory}
+        command.connection.reply({"ev": "exit", **outcome, **ending})
         self._forget(command.connection)
 
     # -- the rest ---------------------------------------------------------------------------------------------------

@@ -127,9 +127,9 @@ def _run_box(
         os.close(go)
         if not spec.id_range:
             root.map_only_caller(*caller)
-        root.enter_box(spec)
+        oom_score = root.enter_box(spec)
         supervisor.forbid_imports()
-        box = supervisor.Supervisor(control)
+        box = supervisor.Supervisor(control, spec.memory_bytes, oom_score)
         _tell(connection, {"ev": "ready"})
         connection.close()
     except BaseException as error:  # noqa: BLE001 - the last word of a process that must not return into the zygote

@@ -15,11 +15,20 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio import to_thread
 
-from swe_sdk.errors import CapabilityMissing, NoSpace, SandboxClosed, SandboxError, SandboxLost, TransferFailed
+from swe_sdk.errors import (
+    CapabilityMissing,
+    CreateFailed,
+    NoSpace,
+    SandboxClosed,
+    SandboxError,
+    SandboxLost,
+    TransferFailed,
+)
 from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.model.ids import new_id
 from swe_sdk.sandbox import exec_client
 from swe_sdk.sandbox.contract import DEFAULT_OUTPUT_BYTES, BoxStatus, OnOutput, Process, SandboxSpec
+from swe_sdk.sandbox.providers.local.cgroups import BoxCgroup
 from swe_sdk.sandbox.providers.local.skeleton import HOME
 from swe_sdk.sandbox.wire import PeerGone, close_all, open_call
 
@@ -55,6 +64,7 @@ class LocalBox:
         self.path = Path()
         self._control: socket.socket | None = None
         self._pidfd = -1
+        self.cgroup: BoxCgroup | None = None
         self._is_closed = False
         self._is_paused = False
         self._closing = anyio.Lock()
@@ -76,12 +86,20 @@ class LocalBox:
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                self._pidfd = await self._provider.zygote.create({"spec": root, "id_map": id_map}, theirs)
+                message = {"spec": root, "id_map": id_map}
+                self._pidfd = await self._provider.zygote.create(message, theirs, self._on_born)
         except BaseException:
             ours.close()
             raise
         ours.setblocking(False)
         self._control = ours
+
+    def _on_born(self, pid: int) -> None:
+        if self.cgroup is not None:
+            try:
+                self.cgroup.add(pid)
+            except OSError as error:
+                raise CreateFailed(f"box {self._id} could not be put under its limits: {error}") from error
 
     async def stop(self) -> None:
         """Kill every process in it, and wait until the kernel has taken all of it down, mounts included."""
@@ -108,6 +126,8 @@ class LocalBox:
                     return
                 self._is_closed = True
                 await self.stop()
+                if self.cgroup is not None:
+                    self.cgroup.remove()
                 await to_thread.run_sync(self._provider.store.discard, self.path)
                 self._provider.boxes.pop(self._id, None)
 
@@ -146,12 +166,22 @@ class LocalBox:
             merge_stderr=merge_stderr,
             on_output=on_output,
         )
+        kills = self.cgroup.memory_kills if self.cgroup else 0
         try:
             with self._lost_or_closed():
-                return await exec_client.run(await open_call(self._live_control()), request)
+                result = await exec_client.run(await open_call(self._live_control()), request)
+            return self._explained(result, kills)
         except exec_client.KillUnconfirmed as unconfirmed:
             await self.stop()
             return unconfirmed.result
+
+    def _explained(self, result: ExecResult, kills_before: int) -> ExecResult:
+        """The result, with ``oom`` where the kernel's own count says that memory ran out under it."""
+        if self.cgroup is None or result.status != "exited" or result.exit_code == 0:
+            return result
+        if self.cgroup.memory_kills == kills_before:
+            return result
+        return result.model_copy(update={"status": "oom", "exit_code": None})
 
     def _uid(self, user: str | None) -> int | None:
         if user in (None, "agent", "1000"):

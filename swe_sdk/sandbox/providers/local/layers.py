@@ -167,11 +167,11 @@ class LayerStore:
 
     # -- other owners -----------------------------------------------------------------------------------------------
 
-    def sweep(self) -> int:
-        """Remove the boxes of processes that are gone; returns how many owners that were. Live ones hold their lock."""
+    def sweep(self) -> list[str]:
+        """Remove the boxes of processes that are gone; returns those owners. Live ones hold their lock."""
         owners = {path.stem for path in (self.root / "owners").glob("*.lock")}
         owners |= {path.name for path in (self.root / "boxes").iterdir()}
-        swept = sum(self._bury_if_dead(owner) for owner in owners - {self.owner})
+        swept = [owner for owner in sorted(owners - {self.owner}) if self._bury_if_dead(owner)]
         for trash in (self.root / "trash").iterdir():
             remove_tree(trash)
         return swept

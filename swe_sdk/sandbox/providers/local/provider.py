@@ -14,12 +14,23 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from swe_sdk.errors import CapabilityMissing, NoSpace, SandboxClosed, SnapshotBusy, SweError
+from swe_sdk.errors import CapabilityMissing, CreateFailed, NoSpace, SandboxClosed, SnapshotBusy, SweError
 from swe_sdk.model.ids import new_id
 from swe_sdk.paths import state_dir
 from swe_sdk.sandbox.boxside.root import RootSpec
-from swe_sdk.sandbox.contract import Box, Capability, Mount, ProviderHealth, SandboxSpec, Snapshot, Toolchain
+from swe_sdk.sandbox.contract import (
+    Box,
+    Capability,
+    Enforcement,
+    Limits,
+    Mount,
+    ProviderHealth,
+    SandboxSpec,
+    Snapshot,
+    Toolchain,
+)
 from swe_sdk.sandbox.providers.local.box import LocalBox
+from swe_sdk.sandbox.providers.local.cgroups import Cgroups
 from swe_sdk.sandbox.providers.local.identity import current_identity
 from swe_sdk.sandbox.providers.local.layers import LayerStore
 from swe_sdk.sandbox.providers.local.skeleton import ensure_skeleton, host_mounts
@@ -28,6 +39,8 @@ from swe_sdk.sandbox.providers.local.zygote import Zygote
 
 _CAPABILITIES: frozenset[Capability] = frozenset({"snapshots", "pause", "streaming", "listen", "processes", "build"})
 _RLIMITS = {"core": 0}
+_DEFAULT_MEMORY_MIB = max(1024, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4 >> 20)
+_DEFAULT_PIDS = 4096
 
 
 class LocalProvider:
@@ -45,6 +58,7 @@ class LocalProvider:
         self._store: LayerStore | None = None
         self._health: ProviderHealth | None = None
         self.identity = current_identity()
+        self.cgroups = Cgroups.find()
         self.boxes: dict[str, LocalBox] = {}
         _live_providers.add(self)
 
@@ -58,7 +72,9 @@ class LocalProvider:
         """The layers on disk; opened on first use, which also sweeps up after dead processes."""
         if self._store is None:
             self._store = LayerStore(self._state, self.identity)
-            self._store.sweep()
+            dead = self._store.sweep()
+            if self.cgroups is not None and dead:
+                self.cgroups.sweep(dead)
             self.zygote = Zygote(self._state / "zygote.log")
         return self._store
 
@@ -73,7 +89,9 @@ class LocalProvider:
             "state": str(self._state),
             "kernel": platform.release(),
             "users": "a range of ids" if self.identity.has_range else "the caller's own id",
+            "control groups": f"version {self.cgroups.version}" if self.cgroups else "none that this user may make",
         }
+        limits = self._enforcement()
         if sys.platform != "linux":
             return ProviderHealth(provider=self.name, works=False, reason="it needs Linux", remedy="use docker")
         try:
@@ -87,7 +105,19 @@ class LocalProvider:
             return ProviderHealth(provider=self.name, works=False, reason=reason, remedy=remedy, details=details)
         works = result.stdout == "works\n"
         reason = "" if works else f"a program in a box {result.summary}: {result.stderr.strip()}"
-        return ProviderHealth(provider=self.name, works=works, reason=reason, details=details)
+        return ProviderHealth(provider=self.name, works=works, reason=reason, details=details, limits=limits)
+
+    def _enforcement(self) -> dict[str, Enforcement]:
+        def by_group(controller: str, otherwise: Enforcement) -> Enforcement:
+            return "enforced" if self.cgroups is not None and self.cgroups.controls(controller) else otherwise
+
+        return {
+            "memory_mib": by_group("memory", "watched"),
+            "cpus": by_group("cpu", "unavailable"),
+            "pids": "enforced",
+            "file_size_bytes": "enforced",
+            "open_files": "enforced",
+        }
 
     async def create(self, spec: SandboxSpec) -> Box:
         """A new box on the host's /usr, or on a snapshot of this provider."""
@@ -105,13 +135,30 @@ class LocalProvider:
             raise NoSpace(f"no place for a box: {error}", remedy="set SWE_SDK_STATE to another disk") from error
         self.boxes[box.id] = box
         try:
+            self._limit(box)
             await self._start(box)
         except BaseException:
             await box.close()
             raise
         return box
 
+    def _limit(self, box: LocalBox) -> None:
+        """Put the box into a control group of its own, where there can be one and there is something to limit."""
+        if self.cgroups is not None:
+            try:
+                box.cgroup = self.cgroups.create(f"{self.store.owner}.{box.id}", self._limits(box.spec))
+            except OSError as error:
+                raise CreateFailed(f"no control group for a box: {error}") from error
+
+    def _limits(self, spec: SandboxSpec) -> Limits:
+        """What was asked for, and for memory and processes a default that keeps one box from felling the machine."""
+        wanted = spec.limits.model_dump(exclude_none=True)
+        return Limits(**{"memory_mib": _DEFAULT_MEMORY_MIB, "pids": _DEFAULT_PIDS, **wanted})
+
     async def _start(self, box: LocalBox) -> None:
+        limits = self._limits(box.spec)
+        memory_bytes = (limits.memory_mib or _DEFAULT_MEMORY_MIB) << 20
+        is_kernels = self.cgroups is not None and self.cgroups.controls("memory")
         mounts = _merge(host_mounts(box.spec.network == "host"), box.spec.mounts)
         skeleton = ensure_skeleton(self.store.root / "skeletons", mounts, self.identity)
         home = os.path.relpath(box.path, self._state)
@@ -123,7 +170,9 @@ class LocalProvider:
             binds=[mount.model_dump() for mount in mounts],
             network=box.spec.network,
             id_range=self.identity.has_range,
-            rlimits=_rlimits(box.spec),
+            rlimits=_rlimits(limits),
+            shared_memory_bytes=memory_bytes // 2,
+            memory_bytes=None if is_kernels else memory_bytes,
         )
         await box.start(dataclasses.asdict(root), self.identity.id_map)
 
@@ -180,8 +229,7 @@ def _merge(first: tuple[Mount, ...], second: tuple[Mount, ...]) -> tuple[Mount, 
     return tuple({mount.target: mount for mount in (*first, *second)}.values())
 
 
-def _rlimits(spec: SandboxSpec) -> dict[str, int]:
-    limits = spec.limits
+def _rlimits(limits: Limits) -> dict[str, int]:
     wanted = {"nproc": limits.pids, "fsize": limits.file_size_bytes, "nofile": limits.open_files}
     return {**_RLIMITS, **{name: value for name, value in wanted.items() if value is not None}}
 

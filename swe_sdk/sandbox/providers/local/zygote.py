@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,10 @@ class Zygote:
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
-    async def create(self, message: dict[str, Any], control: socket.socket) -> int:
+    async def create(self, message: dict[str, Any], control: socket.socket, on_born: Callable[[int], None]) -> int:
         """Make a box that serves ``control``; returns a pidfd of its first process, which is the caller's.
+
+        ``on_born`` is called with that process's pid as soon as it exists.
 
         Raises ``CreateFailed``, or ``ProviderUnavailable`` where this machine refuses what it takes.
         """
@@ -37,14 +40,14 @@ class Zygote:
             self._start()
         try:
             with anyio.fail_after(CREATE_TIMEOUT_S):
-                return await self._create(message, control)
+                return await self._create(message, control, on_born)
         except TimeoutError:
             raise CreateFailed(f"no box after {CREATE_TIMEOUT_S:.0f} s", remedy="is the machine overloaded?") from None
         except PeerGone:
-            self.close()
-            raise CreateFailed("the process that makes boxes died", remedy=f"see {self._log}; try again") from None
+            # one box's first process may have died young; the zygote itself is renewed by the next create if it did
+            raise CreateFailed("the box died while it was made", remedy=f"see {self._log}; try again") from None
 
-    async def _create(self, message: dict[str, Any], control: socket.socket) -> int:
+    async def _create(self, message: dict[str, Any], control: socket.socket, on_born: Callable[[int], None]) -> int:
         assert self._control is not None
         pidfds: list[int] = []
         with await open_call(self._control) as call:
@@ -53,6 +56,8 @@ class Zygote:
                 while True:
                     reply, fds = await call.receive()
                     pidfds += fds
+                    if reply["ev"] == "created":
+                        on_born(int(reply["pid"]))
                     if reply["ev"] == "ready":
                         return pidfds.pop()
                     if reply["ev"] == "failed":
