@@ -33,6 +33,7 @@ FailureKind = Literal[
     "host_oom",  # the host ran out of memory
     "internal_error",  # a defect of ours
     "invalid_task",  # the task itself cannot be graded (no required tests, unknown parser)
+    "memory_limit",  # the program went beyond its own memory limit
     "missing_tool",  # a program is not on this machine
     "no_space",  # the disk is full
     "patch_unappliable",  # the model's patch does not apply
@@ -63,6 +64,7 @@ DECISIONS: Mapping[tuple[str, str], Decision] = {
     ("agent", "timeout"): _GRADE,
     ("apply", "patch_unappliable"): _UNRESOLVED,
     ("tests", "timeout"): _UNRESOLVED,
+    ("tests", "memory_limit"): _UNRESOLVED,
     ("parse", "unparseable"): _UNRESOLVED,
     ("*", "cancelled"): _MASK_RETRY,
     ("*", "capability_missing"): _MASK,
@@ -71,6 +73,7 @@ DECISIONS: Mapping[tuple[str, str], Decision] = {
     ("*", "host_oom"): _MASK_RETRY,
     ("*", "internal_error"): _MASK,
     ("*", "invalid_task"): _MASK,
+    ("*", "memory_limit"): _MASK,
     ("*", "missing_tool"): _MASK,
     ("*", "no_space"): _MASK_RETRY,
     ("*", "prelude_failed"): _MASK,

@@ -208,7 +208,7 @@ class Sandbox:
 
     async def snapshot(self) -> Snapshot:
         """Freeze what was written so far; the box goes on. ``SnapshotBusy`` while processes live in it."""
-        provider = self._provider
+        provider: object = self._provider
         if not isinstance(provider, contract.SupportsSnapshots):
             raise self._cannot("be frozen")
         return await provider.snapshot(self.box)

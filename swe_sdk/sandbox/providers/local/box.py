@@ -176,12 +176,16 @@ class LocalBox:
             return unconfirmed.result
 
     def _explained(self, result: ExecResult, kills_before: int) -> ExecResult:
-        """The result, with ``oom`` where the kernel's own count says that memory ran out under it."""
+        """The result, with ``oom`` where the kernel's own count says that the box went beyond its memory limit.
+
+        Where it was the host that ran out, the box counts as lost: what then came of the command says nothing.
+        """
         if self.cgroup is None or result.status != "exited" or result.exit_code == 0:
             return result
         if self.cgroup.memory_kills == kills_before:
             return result
-        return result.model_copy(update={"status": "oom", "exit_code": None})
+        status = "oom" if self.cgroup.was_full else "lost"
+        return result.model_copy(update={"status": status, "exit_code": None})
 
     def _uid(self, user: str | None) -> int | None:
         if user in (None, "agent", "1000"):

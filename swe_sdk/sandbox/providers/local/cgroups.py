@@ -13,6 +13,7 @@ from swe_sdk.sandbox.contract import Limits
 _ROOT = Path("/sys/fs/cgroup")
 _PARENT = "swe_sdk"
 _CPU_PERIOD_US = 100_000
+_CHARGE_BYTES = 1 << 20
 _V1_CONTROLLERS = ("memory", "pids", "cpu")
 
 
@@ -95,15 +96,24 @@ class BoxCgroup:
 
     @property
     def memory_kills(self) -> int:
-        """How many processes the kernel has killed here because memory ran out."""
-        if "memory" not in self._directories:
-            return 0
-        file = "memory.events" if self._version == 2 else "memory.oom_control"
+        """How many processes the kernel has killed here because memory ran out, in the group or on the host."""
+        return self._counter("memory.events" if self._version == 2 else "memory.oom_control", "oom_kill ")
+
+    @property
+    def was_full(self) -> bool:
+        """Whether the group has ever been at its own limit."""
+        if self._version == 2:
+            return self._counter("memory.events", "max ") > 0
+        highest, limit = (self._counter(f"memory.{name}_in_bytes") for name in ("max_usage", "limit"))
+        return highest > limit - _CHARGE_BYTES  # memory is charged in batches, so the last few pages may be missing
+
+    def _counter(self, file: str, name: str = "") -> int:
+        """A number from a file of ``name number`` lines, or of the number alone."""
         try:
             lines = (self._directories["memory"] / file).read_text().splitlines()
-        except OSError:
+        except (OSError, KeyError):
             return 0
-        return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
+        return next((int(line.split()[-1]) for line in lines if line.startswith(name)), 0)
 
     def remove(self) -> None:
         """Delete the groups."""

@@ -1,0 +1,54 @@
+"""Read the results of a test run, and judge them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from anyio import to_thread
+
+from swe_sdk.grading.classify import Failure
+from swe_sdk.grading.job import Job
+from swe_sdk.grading.run_log import RunLog
+from swe_sdk.grading.trace import Trace
+from swe_sdk.model.exec_result import ExecResult
+from swe_sdk.recipes.contract import Resolution
+
+
+async def read_results(job: Job, result: ExecResult, trace: Trace, log: RunLog) -> Resolution | Failure:
+    """The recipe's verdict on the test section, or why there can be none.
+
+    Statuses are read in any case: an unresolved outcome after a timeout still shows which tests had passed.
+    """
+    trace.evidence["tests"] = {"status": result.status, "exit_code": result.exit_code}
+    if log.dropped_bytes:
+        trace.flag("log_truncated")
+    with trace.step("parse", "parse"):
+        statuses = await to_thread.run_sync(lambda: job.recipe.parse(job.task, log.section()))
+        resolution = job.recipe.judge(job.task, statuses, result.exit_code)
+    trace.tests = resolution.tests
+    failure = _failure(job, result, statuses, log)
+    if failure is not None and job.policy.decide(failure.stage, failure.kind).verdict != "grade":
+        return failure
+    return _without_a_patch(resolution) if not job.patch.exists else resolution
+
+
+def _failure(job: Job, result: ExecResult, statuses: Mapping[str, str], log: RunLog) -> Failure | None:
+    if result.status == "timeout":
+        reason = f"the tests did not end within {job.settings.tests_timeout_s:g} s"
+        return Failure("timeout", "tests", reason, {"log_tail": log.tail()})
+    if result.status == "oom":
+        return Failure("memory_limit", "tests", "the tests went beyond the memory limit", {"log_tail": log.tail()})
+    if not statuses:
+        reason = f"no test result could be read: the test command {result.summary}"
+        return Failure("unparseable", "parse", reason, {"log_tail": log.tail()})
+    return None
+
+
+def _without_a_patch(resolution: Resolution) -> Resolution:
+    """An empty patch never resolves a task: where its tests pass as it is, that is a defect of the task."""
+    if not resolution.resolved:
+        return resolution
+    reason = "the patch is empty, and the task's tests pass without one"
+    return resolution.model_copy(
+        update={"resolved": False, "reason": reason, "flags": (*resolution.flags, "passes_without_patch")}
+    )
