@@ -65,6 +65,8 @@ class LocalBox:
         self._control: socket.socket | None = None
         self._pidfd = -1
         self.cgroup: BoxCgroup | None = None
+        """Where its memory is counted: its own group, or the one that it shares."""
+        self.own_cgroup: BoxCgroup | None = None
         self._is_closed = False
         self._is_paused = False
         self._closing = anyio.Lock()
@@ -95,9 +97,9 @@ class LocalBox:
         self._control = ours
 
     def _on_born(self, pid: int) -> None:
-        if self.cgroup is not None:
+        if self.own_cgroup is not None:
             try:
-                self.cgroup.add(pid)
+                self.own_cgroup.add(pid)
             except OSError as error:
                 raise CreateFailed(f"box {self._id} could not be put under its limits: {error}") from error
 
@@ -126,8 +128,8 @@ class LocalBox:
                     return
                 self._is_closed = True
                 await self.stop()
-                if self.cgroup is not None:
-                    self.cgroup.remove()
+                if self.own_cgroup is not None:
+                    self.own_cgroup.remove()
                 await to_thread.run_sync(self._provider.store.discard, self.path)
                 self._provider.boxes.pop(self._id, None)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,16 +36,17 @@ class Cgroups:
         """Whether limits of this controller are enforced."""
         return controller in self.directories
 
-    def sweep(self, dead_owners: Collection[str]) -> None:
+    def sweep(self) -> None:
         """Remove the groups that processes which are gone have left."""
         for parent in set(self.directories.values()):
             for path in parent.glob("*.box-*"):
-                if path.name.partition(".")[0] in dead_owners:
+                if not _is_alive(path.name.partition(".")[0]):
                     _remove(path)
 
     def create(self, name: str, limits: Limits) -> BoxCgroup:
         """A group for one box, with its limits set. ``OSError`` where the kernel refuses."""
-        group = BoxCgroup({kind: parent / name for kind, parent in self.directories.items()}, self.version)
+        full_name = f"{_owner()}.{name}"
+        group = BoxCgroup({kind: parent / full_name for kind, parent in self.directories.items()}, self.version)
         for path in group.paths:
             path.mkdir()
         try:
@@ -119,6 +119,23 @@ class BoxCgroup:
         """Delete the groups."""
         for path in self.paths:
             _remove(path)
+
+
+def _owner() -> str:
+    """This process, told apart from a later one with the same number."""
+    return f"{os.getpid()}-{_start_time(os.getpid())}"
+
+
+def _is_alive(owner: str) -> bool:
+    pid, _, started = owner.partition("-")
+    return pid.isdigit() and _start_time(int(pid)) == started
+
+
+def _start_time(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[19]
+    except OSError:
+        return ""
 
 
 def _remove(path: Path) -> None:

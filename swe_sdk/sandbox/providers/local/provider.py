@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import dataclasses
 import os
 import platform
 import sys
@@ -30,7 +29,7 @@ from swe_sdk.sandbox.contract import (
     Toolchain,
 )
 from swe_sdk.sandbox.providers.local.box import LocalBox
-from swe_sdk.sandbox.providers.local.cgroups import Cgroups
+from swe_sdk.sandbox.providers.local.cgroups import BoxCgroup, Cgroups
 from swe_sdk.sandbox.providers.local.identity import current_identity
 from swe_sdk.sandbox.providers.local.layers import LayerStore
 from swe_sdk.sandbox.providers.local.skeleton import ensure_skeleton, host_mounts
@@ -72,10 +71,10 @@ class LocalProvider:
         """The layers on disk; opened on first use, which also sweeps up after dead processes."""
         if self._store is None:
             self._store = LayerStore(self._state, self.identity)
-            dead = self._store.sweep()
-            if self.cgroups is not None and dead:
-                self.cgroups.sweep(dead)
-            self.zygote = Zygote(self._state / "zygote.log")
+            self._store.sweep()
+            if self.cgroups is not None:
+                self.cgroups.sweep()
+            self.zygote = Zygote(self._state / "zygote.log", self._common_group())
         return self._store
 
     async def probe(self) -> ProviderHealth:
@@ -142,25 +141,29 @@ class LocalProvider:
             raise
         return box
 
-    def _limit(self, box: LocalBox) -> None:
-        """Put the box into a control group of its own, where there can be one and there is something to limit."""
-        if self.cgroups is not None:
-            try:
-                box.cgroup = self.cgroups.create(f"{self.store.owner}.{box.id}", self._limits(box.spec))
-            except OSError as error:
-                raise CreateFailed(f"no control group for a box: {error}") from error
+    def _common_group(self) -> BoxCgroup | None:
+        """The group of the zygote, and so of every box that has no limits of its own: it guards the host's memory."""
+        if self.cgroups is None or self._store is None:
+            return None
+        return self.cgroups.create(f"box-{self._store.owner}", Limits(memory_mib=_DEFAULT_MEMORY_MIB))
 
-    def _limits(self, spec: SandboxSpec) -> Limits:
-        """What was asked for, and for memory and processes a default that keeps one box from felling the machine."""
-        wanted = spec.limits.model_dump(exclude_none=True)
-        return Limits(**{"memory_mib": _DEFAULT_MEMORY_MIB, "pids": _DEFAULT_PIDS, **wanted})
+    def _limit(self, box: LocalBox) -> None:
+        """Put a box with limits of its own into a group of its own. The kernel takes a millisecond for that."""
+        limits = box.spec.limits
+        if self.cgroups is None or not (limits.memory_mib or limits.cpus or limits.pids):
+            box.cgroup = self.zygote.cgroup
+            return
+        try:
+            box.own_cgroup = box.cgroup = self.cgroups.create(box.id, limits)
+        except OSError as error:
+            raise CreateFailed(f"no control group for a box: {error}") from error
 
     async def _start(self, box: LocalBox) -> None:
-        limits = self._limits(box.spec)
-        memory_bytes = (limits.memory_mib or _DEFAULT_MEMORY_MIB) << 20
+        memory_bytes = (box.spec.limits.memory_mib or _DEFAULT_MEMORY_MIB) << 20
         is_kernels = self.cgroups is not None and self.cgroups.controls("memory")
-        mounts = _merge(host_mounts(box.spec.network == "host"), box.spec.mounts)
-        skeleton = ensure_skeleton(self.store.root / "skeletons", mounts, self.identity)
+        mounts = _merge(host_mounts(), box.spec.mounts)
+        has_network = box.spec.network == "host"
+        skeleton = ensure_skeleton(self.store.root / "skeletons", mounts, has_network, self.identity)
         home = os.path.relpath(box.path, self._state)
         root = RootSpec(
             state=str(self._state),
@@ -170,11 +173,11 @@ class LocalProvider:
             binds=[mount.model_dump() for mount in mounts],
             network=box.spec.network,
             id_range=self.identity.has_range,
-            rlimits=_rlimits(limits),
+            rlimits=_rlimits(box.spec.limits),
             shared_memory_bytes=memory_bytes // 2,
             memory_bytes=None if is_kernels else memory_bytes,
         )
-        await box.start(dataclasses.asdict(root), self.identity.id_map)
+        await box.start(vars(root), self.identity.id_map)
 
     async def snapshot(self, box: Box) -> Snapshot:
         """Seal the box's layer: the same time for any size. Its first process is renewed on top of it."""
@@ -214,6 +217,8 @@ class LocalProvider:
         store, self._store = self._store, None
         if store is not None:
             self.zygote.close()
+            if self.zygote.cgroup is not None:
+                self.zygote.cgroup.remove()
             store.close()
 
     def _forget(self) -> None:
@@ -230,7 +235,7 @@ def _merge(first: tuple[Mount, ...], second: tuple[Mount, ...]) -> tuple[Mount, 
 
 
 def _rlimits(limits: Limits) -> dict[str, int]:
-    wanted = {"nproc": limits.pids, "fsize": limits.file_size_bytes, "nofile": limits.open_files}
+    wanted = {"nproc": limits.pids or _DEFAULT_PIDS, "fsize": limits.file_size_bytes, "nofile": limits.open_files}
     return {**_RLIMITS, **{name: value for name, value in wanted.items() if value is not None}}
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from collections.abc import Sequence
+from functools import cache
 from glob import glob
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from swe_sdk.sandbox.boxside.root import AGENT_ID
 from swe_sdk.sandbox.contract import Mount
 from swe_sdk.sandbox.providers.local.identity import Identity
 
-_VERSION = 1
+_VERSION = 2
 HOME = "/home/agent"
 _DIRECTORIES = (
     "dev", "etc", "home/agent", "media", "mnt", "opt", "proc", "root", "run", "srv", "sys", "usr", "var/cache",
@@ -22,8 +24,7 @@ _DIRECTORIES = (
 )  # fmt: skip
 _SHARED_DIRECTORIES = ("tmp", "var/tmp")
 _TOP_LEVEL = ("bin", "lib", "lib32", "lib64", "libx32", "sbin")
-_HOST_FILES = (
-    "/usr",
+_COPIED = (
     "/etc/alternatives",
     "/etc/ca-certificates",
     "/etc/ca-certificates.conf",
@@ -35,9 +36,9 @@ _HOST_FILES = (
     "/etc/ssl/certs",
     "/etc/ssl/openssl.cnf",
 )
-"""What a box sees of the host: programs, libraries, and the settings without which they do not run. No secrets."""
-NETWORK_FILES = ("/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/services", "/etc/protocols")
-"""Besides, in a box that has the host's network."""
+"""Settings of the host without which programs in /usr do not run. Copied, since each mount makes a box slower."""
+_COPIED_FOR_NETWORK = ("/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/services", "/etc/protocols")
+"""Besides, for a box that has the host's network."""
 _PASSWD = f"""root:x:0:0:root:/root:/bin/bash
 agent:x:{AGENT_ID}:{AGENT_ID}:agent:{HOME}:/bin/bash
 nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin
@@ -53,49 +54,81 @@ _FILES = {
 }
 
 
-def host_mounts(network: bool) -> tuple[Mount, ...]:
-    """What every box mounts of the host; with ``network``, the name resolution too."""
-    wanted = [path for pattern in (*_HOST_FILES, *(NETWORK_FILES if network else ())) for path in glob(pattern)]
-    wanted += [f"/{name}" for name in _TOP_LEVEL if os.path.isdir(f"/{name}") and not os.path.islink(f"/{name}")]
-    return tuple(Mount(source=os.path.realpath(path), target=path) for path in wanted if os.path.exists(path))
+@cache
+def host_mounts() -> tuple[Mount, ...]:
+    """What every box mounts of the host, read-only: its programs and libraries."""
+    separate = [f"/{name}" for name in _TOP_LEVEL if os.path.isdir(f"/{name}") and not os.path.islink(f"/{name}")]
+    return tuple(Mount(source=path, target=path) for path in ("/usr", *separate))
 
 
-def ensure_skeleton(parent: Path, mounts: Sequence[Mount], identity: Identity) -> str:
+def ensure_skeleton(parent: Path, mounts: Sequence[Mount], network: bool, identity: Identity) -> str:
     """The name of a skeleton below ``parent`` with a mount point for each of ``mounts``; made if there is none."""
     points = sorted((mount.target, os.path.isdir(mount.source)) for mount in mounts)
-    links = [(name, os.readlink(f"/{name}")) for name in _TOP_LEVEL if os.path.islink(f"/{name}")]
-    name = content_key([_VERSION, points, links, identity.first])[:16]
+    name = content_key([_VERSION, points, _top_level_links(), _host_settings(network), identity.first])[:16]
     if not (parent / name).exists():
-        _make(parent, name, points, links, identity)
+        _make(parent, name, points, network, identity)
     return name
 
 
-def _make(
-    parent: Path, name: str, points: list[tuple[str, bool]], links: list[tuple[str, str]], identity: Identity
-) -> None:
+@cache
+def _top_level_links() -> list[tuple[str, str]]:
+    return [(name, os.readlink(f"/{name}")) for name in _TOP_LEVEL if os.path.islink(f"/{name}")]
+
+
+@cache
+def _host_settings(network: bool) -> list[tuple[str, int, int]]:
+    """The files to copy, with time and size, so that a skeleton of an older state of the host is left unused."""
+    found = [
+        path for pattern in (*_COPIED, *(_COPIED_FOR_NETWORK if network else ())) for path in sorted(glob(pattern))
+    ]
+    return [(path, (info := os.stat(path)).st_mtime_ns, info.st_size) for path in found if os.path.exists(path)]
+
+
+def _make(parent: Path, name: str, points: list[tuple[str, bool]], network: bool, identity: Identity) -> None:
     building = parent / new_id("new")
     building.mkdir(mode=0o755)
-    for directory in _DIRECTORIES:
+    for directory in (*_DIRECTORIES, *_SHARED_DIRECTORIES):
         _directory(building / directory)
-    for directory in _SHARED_DIRECTORIES:
-        _directory(building / directory)
-        (building / directory).chmod(0o1777)
-    for link, target in links:
+    for link, target in _top_level_links():
         (building / link).symlink_to(target)
     for file, text in _FILES.items():
         (building / file).write_text(text)
+    for path, _time, _size in _host_settings(network):
+        _copy_public(Path(path), building / path.lstrip("/"))
     for target, is_directory in points:
         _mount_point(building / target.lstrip("/"), is_directory)
-    for path in (building, *building.rglob("*")):
-        if not path.is_symlink() and path.stat().st_mode & 0o7777 != 0o1777:
-            path.chmod(0o755 if path.is_dir() else 0o644)  # whatever the caller's umask is
-        identity.own(path)
+    _hand_over(building, identity)
     try:
         building.rename(parent / name)
     except OSError:
         shutil.rmtree(building)  # somebody else made the same one meanwhile
         if not (parent / name).exists():
             raise
+
+
+def _copy_public(source: Path, target: Path) -> None:
+    """Copy what everybody may read. A link is followed, one within a directory kept."""
+    if source.is_dir():
+        _directory(target)
+        for child in source.iterdir():
+            if child.is_symlink():
+                (target / child.name).symlink_to(child.readlink())
+            else:
+                _copy_public(child, target / child.name)
+    elif source.is_file() and source.stat().st_mode & stat.S_IROTH:
+        _directory(target.parent)
+        shutil.copyfile(source, target)
+
+
+def _hand_over(skeleton: Path, identity: Identity) -> None:
+    """Permissions that do not depend on the caller's umask, and the boxes' own user as the owner."""
+    shared = {skeleton / directory for directory in _SHARED_DIRECTORIES}
+    for path in (skeleton, *skeleton.rglob("*")):
+        if path in shared:
+            path.chmod(0o1777)
+        elif not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        identity.own(path)
 
 
 def _directory(path: Path) -> None:

@@ -54,7 +54,7 @@ def find_toolchain(python: str | None, tools: Sequence[str], fetched: Path) -> T
             raise MissingTool(tool, remedy=_INSTALL.get(tool, ""))
         real = os.path.realpath(found)
         if not _is_visible(real):
-            mounts.append(_mount(str(Path(real).parent.parent)))
+            mounts.append(_mount(_installation(Path(real))))
             path.append(str(Path(real).parent))
         fingerprint.append(f"{tool}:{real}" if tool != "git" else "git")
     interpreter = find_python(python, fetched) if python is not None else None
@@ -135,10 +135,14 @@ def _inspect(path: str) -> Interpreter | None:
 
 
 def _fetch(wanted: str, fetched: Path) -> Interpreter:
-    from uv import find_uv_bin
-
     remedy = f"install Python {wanted} with pyenv or your package manager"
-    command = [find_uv_bin(), "python", "install", "--no-bin", "--install-dir", str(fetched), wanted]
+    try:
+        from uv import find_uv_bin
+
+        uv = find_uv_bin()
+    except (ImportError, FileNotFoundError):
+        raise MissingTool(f"Python {wanted} (nor uv, which could fetch it)", remedy=remedy) from None
+    command = [uv, "python", "install", "--no-bin", "--install-dir", str(fetched), wanted]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_FETCH_TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired:
@@ -155,6 +159,13 @@ def _fetch(wanted: str, fetched: Path) -> Interpreter:
 
 def _is_visible(path: str) -> bool:
     return path == "/usr" or path.startswith("/usr/")
+
+
+def _installation(tool: Path) -> str:
+    """What must be mounted for a program: the folder above its ``bin``, or itself alone where the user's files are."""
+    prefix, home = tool.parent.parent, Path.home()
+    is_shared = tool.parent.name != "bin" or prefix in (home / ".local", home, *home.parents)
+    return str(tool if is_shared else prefix)
 
 
 def _mount(prefix: str) -> Mount:

@@ -14,6 +14,7 @@ import anyio
 
 from swe_sdk.errors import CreateFailed, SweError
 from swe_sdk.sandbox import boxside
+from swe_sdk.sandbox.providers.local.cgroups import BoxCgroup
 from swe_sdk.sandbox.providers.local.diagnosis import explain
 from swe_sdk.sandbox.wire import PeerGone, close_all, open_call
 
@@ -24,8 +25,9 @@ _PROGRAM = "import sys; sys.path.append(sys.argv[1]); from boxside import zygote
 class Zygote:
     """A process that clones boxes. Any event loop and any thread may use it; it holds no loop's objects."""
 
-    def __init__(self, log: Path) -> None:
+    def __init__(self, log: Path, cgroup: BoxCgroup | None) -> None:
         self._log = log
+        self.cgroup = cgroup
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -82,6 +84,8 @@ class Zygote:
                 start_new_session=True,
             )
         self._control = ours
+        if self.cgroup is not None:
+            self.cgroup.add(self._process.pid)
 
     def close(self) -> None:
         """End it, and every box with it."""
