@@ -38,18 +38,27 @@ class Call:
 
     async def receive(self) -> tuple[frames.Message, list[int]]:
         """The next message and its descriptors, which are the caller's to close."""
+        while (message := self.receive_now()) is None:
+            await anyio.wait_readable(self._sock)
+        return message, self._decoder.take_fds()
+
+    def receive_now(self) -> frames.Message | None:
+        """The next message if it is whole already; ``PeerGone`` if none will come."""
         while (message := self._decoder.next()) is None:
             try:
                 data, fds = frames.receive(self._sock, 1 << 16)
             except BlockingIOError:
-                await anyio.wait_readable(self._sock)
-                continue
+                return None
             except OSError as error:
                 raise PeerGone from error
             if not data:
                 raise PeerGone
             self._decoder.feed(data, fds)
-        return message, self._decoder.take_fds()
+        return message
+
+    def fileno(self) -> int:
+        """For whoever waits for several things at once."""
+        return self._sock.fileno()
 
     def close(self) -> None:
         """End the call; a command that still runs in it is killed by its supervisor."""

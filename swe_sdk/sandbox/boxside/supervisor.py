@@ -178,7 +178,6 @@ class Supervisor:
         connection.command = command
         self._commands[pid] = command
         self._finished.pop(pid, None)
-        connection.reply({"ev": "started", "pid": pid})
 
     def _spawn_first_victim(self, message: frames.Message, fds: list[int]) -> int:
         """Start a program such that the kernel, when memory runs out, takes it and not its supervisor."""

@@ -168,23 +168,20 @@ class LocalBox:
             merge_stderr=merge_stderr,
             on_output=on_output,
         )
-        kills = self.cgroup.memory_kills if self.cgroup else 0
         try:
             with self._lost_or_closed():
                 result = await exec_client.run(await open_call(self._live_control()), request)
-            return self._explained(result, kills)
+            return self._explained(result)
         except exec_client.KillUnconfirmed as unconfirmed:
             await self.stop()
             return unconfirmed.result
 
-    def _explained(self, result: ExecResult, kills_before: int) -> ExecResult:
+    def _explained(self, result: ExecResult) -> ExecResult:
         """The result, with ``oom`` where the kernel's own count says that the box went beyond its memory limit.
 
         Where it was the host that ran out, the box counts as lost: what then came of the command says nothing.
         """
-        if self.cgroup is None or result.status != "exited" or result.exit_code == 0:
-            return result
-        if self.cgroup.memory_kills == kills_before:
+        if self.cgroup is None or result.status != "exited" or result.exit_code == 0 or not self.cgroup.has_killed():
             return result
         status = "oom" if self.cgroup.was_full else "lost"
         return result.model_copy(update={"status": status, "exit_code": None})

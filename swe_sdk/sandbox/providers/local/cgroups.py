@@ -63,6 +63,7 @@ class BoxCgroup:
     def __init__(self, directories: dict[str, Path], version: int) -> None:
         self._directories = directories
         self._version = version
+        self._kills = 0
 
     @property
     def paths(self) -> list[Path]:
@@ -94,10 +95,11 @@ class BoxCgroup:
         for path in self.paths:
             (path / "cgroup.procs").write_text(str(pid))
 
-    @property
-    def memory_kills(self) -> int:
-        """How many processes the kernel has killed here because memory ran out, in the group or on the host."""
-        return self._counter("memory.events" if self._version == 2 else "memory.oom_control", "oom_kill ")
+    def has_killed(self) -> bool:
+        """Whether the kernel has killed something here since the last call because memory ran out."""
+        before = self._kills
+        self._kills = self._counter("memory.events" if self._version == 2 else "memory.oom_control", "oom_kill ")
+        return self._kills > before
 
     @property
     def was_full(self) -> bool:
