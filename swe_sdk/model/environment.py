@@ -41,7 +41,7 @@ class SdistSource(Record):
 
 
 class DirectorySource(Record):
-    """A directory on this machine, taken as it is (a ``.git`` in it is left out)."""
+    """A directory on this machine, without version control, caches, ``.venv`` and ``node_modules``."""
 
     kind: Literal["directory"] = "directory"
     path: str

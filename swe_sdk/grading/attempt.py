@@ -1,0 +1,76 @@
+"""One attempt: a fresh sandbox, the patch, the hidden tests, a finding."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+
+import anyio
+from anyio import to_thread
+
+from swe_sdk.errors import GradingError
+from swe_sdk.grading.apply import apply_patch
+from swe_sdk.grading.box_git import BoxGit
+from swe_sdk.grading.classify import Failure, classify
+from swe_sdk.grading.control import blame
+from swe_sdk.grading.evaluate import frozen_env, run_tests
+from swe_sdk.grading.integrity import tampered_paths
+from swe_sdk.grading.job import Job, fresh_box
+from swe_sdk.grading.read import read_results
+from swe_sdk.grading.run_log import RunLog
+from swe_sdk.grading.set_up import PreludeTimeout, set_up
+from swe_sdk.grading.trace import Trace
+from swe_sdk.recipes.contract import Resolution
+
+
+async def attempt(job: Job, trace: Trace, log: RunLog) -> Resolution | Failure:
+    """What one attempt finds. Never raises, but for cancellation: whatever goes wrong is a ``Failure``.
+
+    Everything happens before one deadline; the teardown of the sandbox, which cannot be cancelled, has its own.
+    """
+    trace.evidence["log_nonce"] = log.nonce
+    try:
+        with anyio.fail_after(job.settings.attempt_timeout_s):
+            return await _find(job, trace, log)
+    except Exception as error:  # noqa: BLE001  # the boundary: no failure may escape as anything but a Failure
+        return classify(error, trace.stage)
+
+
+async def _find(job: Job, trace: Trace, log: RunLog) -> Resolution | Failure:
+    try:
+        return await _grade_in_box(job, trace, log)
+    except (GradingError, PreludeTimeout) as error:
+        failure = classify(error, trace.stage)
+        return await blame(job, failure, trace, log) if job.patch.exists else failure
+
+
+async def _grade_in_box(job: Job, trace: Trace, log: RunLog) -> Resolution | Failure:
+    async with AsyncExitStack() as stack:
+        with anyio.fail_after(job.settings.set_up_s):
+            git = BoxGit(await stack.enter_async_context(fresh_box(job, trace)))
+            refused = await _apply(git, job, trace)
+            if refused is not None:
+                return refused
+            await set_up(git, job, trace, log)
+        with trace.step("tests", "tests"):
+            env, timeout_s = frozen_env(job.prepared.env), job.settings.tests_timeout_s
+            result = await run_tests(git, job.task.grading.test_command, env, timeout_s, log)
+        return await read_results(job, result, trace, log)
+
+
+async def _apply(git: BoxGit, job: Job, trace: Trace) -> Failure | None:
+    """Apply the model's patch, if there is one; returns why the grade ends here, if it does."""
+    await git.set_up()
+    if not job.patch.exists:
+        trace.flag("empty_patch")
+        return None
+    await to_thread.run_sync(lambda: job.patch.files)  # cached; a huge patch takes seconds, which others may use
+    tampered = tampered_paths(job.patch, job.task.grading.test_patch)
+    if tampered:
+        trace.evidence["tampered_paths"] = tampered
+    with trace.step("apply", "apply"):
+        applied = await apply_patch(git, job.patch, job.recipe.ladder)
+    trace.applied, trace.rung = applied.ok, applied.rung
+    trace.evidence["apply"] = applied.attempts
+    if applied.ok or job.policy.decide("apply", "patch_unappliable").verdict == "grade":
+        return None
+    return Failure("patch_unappliable", "apply", "the patch does not apply")

@@ -1,0 +1,160 @@
+"""Whether tasks measure what they should: the verdict on a task's own control runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from pydantic import Field
+
+from swe_sdk.model.outcome import Outcome, TestReport
+from swe_sdk.model.record import Record
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HealthStatus = Literal["healthy", "unhealthy", "unknown"]
+Kind = Literal["gold", "empty", "wrong"]
+
+
+class TaskHealth(Record):
+    """One task's control runs.
+
+    ``healthy``: each gold run resolved, the empty and the wrong patch did not. ``unhealthy``: ``problems`` say why not.
+    ``unknown``: some run was masked (``mask``), and nothing that was measured is wrong. ``flaky`` names required tests
+    whose status differed between equal runs. ``runs`` has the status of each run, by kind of patch.
+    """
+
+    instance_id: str
+    status: HealthStatus
+    problems: tuple[str, ...] = ()
+    flaky: tuple[str, ...] = ()
+    mask: str | None = None
+    runs: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+
+    @property
+    def healthy(self) -> bool:
+        """Whether the task can be trusted."""
+        return self.status == "healthy"
+
+
+def health_of(instance_id: str, runs: dict[Kind, list[Outcome]]) -> TaskHealth:
+    """The verdict on the control runs of one task. Pure."""
+    problems = tuple(_problems(runs))
+    masked = next((o.mask for outcomes in runs.values() for o in outcomes if o.mask is not None), None)
+    flaky = sorted({name for outcomes in runs.values() for name in flaky_tests(outcomes)})
+    return TaskHealth(
+        instance_id=instance_id,
+        status="unhealthy" if problems else "unknown" if masked else "healthy",
+        problems=problems,
+        flaky=tuple(flaky),
+        mask=None if masked is None else f"{masked.kind} in {masked.stage}: {masked.reason}",
+        runs={kind: tuple(o.status for o in outcomes) for kind, outcomes in runs.items()},
+    )
+
+
+def flaky_tests(outcomes: Iterable[Outcome]) -> list[str]:
+    """Required tests whose status differs between equal runs; masked runs say nothing about tests."""
+    reports = [_statuses(o.tests) for o in outcomes if not o.masked]
+    return [name for name in (reports[0] if reports else {}) if len({report.get(name) for report in reports}) > 1]
+
+
+def _statuses(tests: TestReport) -> dict[str, str]:
+    return {**tests.fail_to_pass, **tests.pass_to_pass}
+
+
+def _problems(runs: dict[Kind, list[Outcome]]) -> Iterator[str]:
+    gold = runs.get("gold", [])
+    measured = [o for o in gold if not o.masked]
+    failed = [o for o in measured if not o.resolved]
+    if not gold:
+        yield "it has no gold patch, so nothing shows that it can be solved"
+    if failed:
+        yield f"the gold patch failed in {len(failed)} of {len(measured)} runs: {failed[0].reason}"
+    if any("passes_without_patch" in o.flags for o in runs.get("empty", [])):
+        yield "its tests pass without a patch"
+    if any(o.resolved for o in runs.get("wrong", [])):
+        yield "its wrong patch resolves it"
+    for kind, outcomes in runs.items():
+        flaky = flaky_tests(outcomes)
+        if flaky:
+            yield f"{len(flaky)} flaky tests in equal {kind} runs: {', '.join(flaky[:3])}"
+
+
+class Health(Sequence[TaskHealth]):
+    """The health of a set of tasks, in their order."""
+
+    def __init__(self, tasks: Iterable[TaskHealth], *, path: Path | None = None) -> None:
+        self._tasks = tuple(tasks)
+        self.path = path
+
+    @overload
+    def __getitem__(self, key: int | str) -> TaskHealth: ...
+    @overload
+    def __getitem__(self, key: slice) -> Health: ...
+    def __getitem__(self, key: int | str | slice) -> TaskHealth | Health:
+        """By position or by instance id (``KeyError`` where there is none); a slice gives Health."""
+        if isinstance(key, str):
+            return {task.instance_id: task for task in self._tasks}[key]
+        return Health(self._tasks[key], path=self.path) if isinstance(key, slice) else self._tasks[key]
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __repr__(self) -> str:
+        return f"<Health: {self.summary}>"
+
+    @property
+    def healthy(self) -> bool:
+        """Whether every task is."""
+        return all(task.healthy for task in self._tasks)
+
+    @property
+    def flaky(self) -> dict[str, tuple[str, ...]]:
+        """Flaky tests by task."""
+        return {task.instance_id: task.flaky for task in self._tasks if task.flaky}
+
+    @property
+    def summary(self) -> str:
+        """One line."""
+        count = {status: sum(t.status == status for t in self._tasks) for status in ("healthy", "unhealthy", "unknown")}
+        return ", ".join(f"{number} {status}" for status, number in count.items()) + f" of {len(self)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "healthy": self.healthy,
+            "summary": self.summary,
+            "path": None if self.path is None else str(self.path),
+            "tasks": [task.model_dump(mode="json") for task in self._tasks],
+        }
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each task."""
+        import pandas as pd
+
+        return pd.DataFrame([_row(t) for t in self._tasks], columns=list(_COLUMNS)).set_index("instance_id")
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
+        rows = "".join(
+            f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in _row(t).values())}</tr>" for t in self._tasks
+        )
+        return f"<p>{escape(self.summary)}</p><table><tr>{head}</tr>{rows}</table>"
+
+
+_COLUMNS = ("instance_id", "status", "gold", "empty", "wrong", "flaky", "problems", "mask")
+
+
+def _row(task: TaskHealth) -> dict[str, Any]:
+    runs = {kind: ", ".join(task.runs.get(kind, ())) for kind in ("gold", "empty", "wrong")}
+    return {
+        "instance_id": task.instance_id,
+        "status": task.status,
+        **runs,
+        "flaky": ", ".join(task.flaky),
+        "problems": "; ".join(task.problems),
+        "mask": task.mask or "",
+    }

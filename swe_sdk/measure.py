@@ -1,0 +1,138 @@
+"""The awaitable face of grading: results directories by path, predictions by name, one place for the defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TypeAlias
+
+from swe_sdk.grading import batch, verify
+from swe_sdk.grading import validate as control_runs
+from swe_sdk.grading.health import Health
+from swe_sdk.grading.outcomes import Outcomes
+from swe_sdk.model.outcome import Outcome
+from swe_sdk.model.patch import Patch
+from swe_sdk.model.policy import Policy
+from swe_sdk.model.task import Task
+from swe_sdk.recipes.predictions import Predictions, load_predictions
+from swe_sdk.sandbox.contract import SandboxProvider
+from swe_sdk.store.results import Results, process_results
+
+ResultsLike: TypeAlias = Results | Path | str | None
+"""A results directory, or its path; None = a new one below ``paths.results_dir()``."""
+
+
+async def grade(
+    task: Task,
+    patch: Patch | bytes | str | None,
+    *,
+    provider: SandboxProvider | str = "auto",
+    policy: Policy | str = "default",
+    tests_timeout_s: float = 1800.0,
+    attempt_timeout_s: float | None = None,
+    build_timeout_s: float = 1800.0,
+    retries: int = 1,
+    results: ResultsLike = None,
+    share: bool = True,
+    reuse: bool = False,
+    on_progress: Callable[[str], None] | None = None,
+) -> Outcome:
+    """What ``patch`` is worth on ``task``, measured in a fresh sandbox and on disk before this returns.
+
+    See :func:`swe_sdk.grading.verify.grade` for the arguments. Without ``results``, all single grades of this process
+    share one directory; ``outcome.artifacts`` has the paths of its log, patch and record. Raises ``InputError``.
+    """
+    return await verify.grade(
+        task,
+        patch,
+        provider=provider,
+        policy=policy,
+        tests_timeout_s=tests_timeout_s,
+        attempt_timeout_s=attempt_timeout_s,
+        build_timeout_s=build_timeout_s,
+        retries=retries,
+        results=process_results() if results is None else _opened(results),
+        share=share,
+        reuse=reuse,
+        on_progress=on_progress,
+    )
+
+
+async def grade_many(
+    tasks: Iterable[Task] | Task,
+    predictions: Predictions = "gold",
+    *,
+    limit: int | None = None,
+    provider: SandboxProvider | str = "auto",
+    policy: Policy | str = "default",
+    tests_timeout_s: float = 1800.0,
+    attempt_timeout_s: float | None = None,
+    build_timeout_s: float = 1800.0,
+    retries: int = 1,
+    results: ResultsLike = None,
+    progress: bool = True,
+    on_outcome: Callable[[Outcome], None] | None = None,
+) -> Outcomes:
+    """Grade a patch for each task, ``limit`` at a time (default: one a processor, at most 8).
+
+    ``predictions`` is "gold", "empty" or "wrong" (the tasks' own patches), a path to a predictions file, or a mapping
+    from instance id to patch; tasks without one are not graded and named in ``outcomes.skipped``. Never raises for one
+    item. Each outcome is on disk, in ``outcomes.path``, before ``on_outcome`` hears of it. Raises ``InputError``.
+    """
+    tasks = _listed(tasks)
+    return await batch.grade_many(
+        tasks,
+        load_predictions(predictions, tasks),
+        limit=limit,
+        provider=provider,
+        results=_opened(results),
+        progress=progress,
+        on_outcome=on_outcome,
+        policy=policy,
+        tests_timeout_s=tests_timeout_s,
+        attempt_timeout_s=attempt_timeout_s,
+        build_timeout_s=build_timeout_s,
+        retries=retries,
+    )
+
+
+async def validate(
+    tasks: Iterable[Task] | Task,
+    *,
+    n: int = 3,
+    limit: int | None = None,
+    provider: SandboxProvider | str = "auto",
+    policy: Policy | str = "default",
+    tests_timeout_s: float = 1800.0,
+    attempt_timeout_s: float | None = None,
+    build_timeout_s: float = 1800.0,
+    retries: int = 1,
+    results: ResultsLike = None,
+    progress: bool = True,
+) -> Health:
+    """Check tasks by patches whose worth is known: gold must resolve ``n`` of ``n`` times, empty and wrong never.
+
+    Tests whose status differs between equal runs are named as flaky; a masked run makes a task's health ``unknown``.
+    Raises ``InputError``.
+    """
+    return await control_runs.validate(
+        _listed(tasks),
+        n=n,
+        limit=limit,
+        provider=provider,
+        results=_opened(results),
+        progress=progress,
+        policy=policy,
+        tests_timeout_s=tests_timeout_s,
+        attempt_timeout_s=attempt_timeout_s,
+        build_timeout_s=build_timeout_s,
+        retries=retries,
+    )
+
+
+def _opened(results: ResultsLike) -> Results:
+    return results if isinstance(results, Results) else Results(results)
+
+
+def _listed(tasks: Iterable[Task] | Task) -> list[Task]:
+    return [tasks] if isinstance(tasks, Task) else list(tasks)
