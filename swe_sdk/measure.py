@@ -39,8 +39,17 @@ async def grade(
 ) -> Outcome:
     """What ``patch`` is worth on ``task``, measured in a fresh sandbox and on disk before this returns.
 
-    See :func:`swe_sdk.grading.verify.grade` for the arguments. Without ``results``, all single grades of this process
-    share one directory; ``outcome.artifacts`` has the paths of its log, patch and record. Raises ``InputError``.
+    Whatever the submission does is in the Outcome, never an exception. So is infrastructure trouble: it becomes a mask
+    as the ``policy`` says ("default", "nemo_gym" or a Policy), and an attempt whose mask is worth it is repeated up to
+    ``retries`` times, each in a fresh sandbox.
+
+    ``tests_timeout_s`` is for the tests alone, ``attempt_timeout_s`` (default: ten minutes more) for a whole attempt,
+    ``build_timeout_s`` for an environment that must be built first; ``on_progress`` hears of its steps. Without
+    ``results``, all single grades of this process share one directory; ``outcome.artifacts`` has the paths of log,
+    patch and record. Equal grades at the same time share one execution (``share``); ``reuse=True`` takes an earlier
+    outcome of the same content key, unless it was masked.
+
+    Raises ``InputError`` for arguments that make no sense.
     """
     return await verify.grade(
         task,

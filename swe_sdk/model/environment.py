@@ -12,13 +12,14 @@ WORKDIR = "/testbed"
 """Where the official harness keeps the repository."""
 
 
-def _settable(env: dict[str, str]) -> dict[str, str]:
+def check_variables(env: dict[str, str]) -> dict[str, str]:
+    """Environment variables as they are; ``ValueError`` where no program could get them."""
     if any("=" in name or "\0" in name + value or not name for name, value in env.items()):
         raise ValueError("a variable's name must be non-empty and free of '=', and neither part may hold a NUL")
     return env
 
 
-Variables = Annotated[dict[str, str], AfterValidator(_settable)]
+Variables = Annotated[dict[str, str], AfterValidator(check_variables)]
 """Environment variables by name."""
 
 

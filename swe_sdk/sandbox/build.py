@@ -133,7 +133,8 @@ async def _unpack(box: Box, pack: Callable[[Path], None], target: str) -> None:
         archive = Path(directory) / "source.tar"
         await to_thread.run_sync(pack, archive)
         await box.upload(archive, _ARCHIVE)
-    command = f"mkdir -p {target} && tar --no-same-owner -xf {_ARCHIVE} -C {target} && rm {_ARCHIVE}"
+    where = shlex.quote(target)
+    command = f"mkdir -p {where} && tar --no-same-owner -xf {_ARCHIVE} -C {where} && rm {_ARCHIVE}"
     await _run(box, "unpack sources", command, {})
 
 

@@ -15,14 +15,15 @@ Rules that every implementation keeps, and that :mod:`swe_sdk.testing.provider_s
 
 from __future__ import annotations
 
+import posixpath
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from swe_sdk.model.environment import WORKDIR
+from swe_sdk.model.environment import WORKDIR, Variables
 from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.model.record import Record
 
@@ -55,6 +56,13 @@ class Mount(Record):
     source: str
     target: str
 
+    @field_validator("target")
+    @classmethod
+    def _plain(cls, target: str) -> str:
+        if target != posixpath.normpath(target) or not target.startswith("/") or target == "/":
+            raise ValueError("the target of a mount is an absolute path below /, without . and ..")
+        return target
+
 
 class SandboxSpec(Record):
     """What kind of box to make: on an image, on a snapshot, or (both None) on the provider's base system."""
@@ -62,11 +70,18 @@ class SandboxSpec(Record):
     image: str | None = None
     snapshot: str | None = None
     workdir: str = WORKDIR
-    env: dict[str, str] = Field(default_factory=dict)
+    env: Variables = Field(default_factory=dict)
     network: Network = "none"
     mounts: tuple[Mount, ...] = ()
     limits: Limits = Limits()
     labels: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("workdir")
+    @classmethod
+    def _absolute(cls, workdir: str) -> str:
+        if not workdir.startswith("/") or "\0" in workdir:
+            raise ValueError("the workdir is an absolute path")
+        return workdir
 
 
 class Snapshot(Record):

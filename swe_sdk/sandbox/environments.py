@@ -7,7 +7,6 @@ with its pins, shared by all environments that name the same; on top of it the s
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -87,12 +86,12 @@ class _Builder:
             return prepared
 
     async def _load(self, key: str) -> PreparedEnvironment | None:
-        """A finished build, if its snapshot is still there."""
+        """A finished build, if its snapshot is still there. A record of another version of ours is none."""
         try:
-            record = json.loads((self._records / f"{key}.json").read_bytes())
+            record = PreparedEnvironment.model_validate_json((self._records / f"{key}.json").read_bytes())
         except (OSError, ValueError):
             return None
-        prepared = PreparedEnvironment.model_validate({**record, "build_s": 0.0})
+        prepared = record.model_copy(update={"build_s": 0.0})
         known = {snapshot.id for snapshot in await self._snapshots.snapshots()}
         return prepared if prepared.snapshot in known else None
 
@@ -161,4 +160,5 @@ async def _file_lock(path: Path) -> AsyncIterator[None]:
                 await anyio.sleep(_POLL_S)
         yield
     finally:
+        fcntl.flock(fd, fcntl.LOCK_UN)  # a process forked meanwhile holds a copy, which closing ours would not unlock
         os.close(fd)

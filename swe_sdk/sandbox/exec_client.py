@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import anyio
 
+from swe_sdk.errors import InputError
+from swe_sdk.model.environment import check_variables
 from swe_sdk.model.exec_result import ExecResult, ExecStatus
 from swe_sdk.sandbox.boxside import frames
 from swe_sdk.sandbox.boxside.processes import COOKIE
@@ -41,6 +43,17 @@ class ExecRequest:
     output_bytes: int
     merge_stderr: bool
     on_output: OnOutput | None
+    owner: int | None = None
+    """Host id of the user that the streams are given to, where that is not this process's own."""
+
+    def __post_init__(self) -> None:
+        """A call that no program could get as it was meant is the caller's mistake, not the program's failure."""
+        if any("\0" in argument for argument in self.argv):
+            raise InputError("an argument of a command holds a NUL byte")
+        try:
+            check_variables(dict(self.env))
+        except ValueError as error:
+            raise InputError(f"environment of a command: {error}") from None
 
 
 class KillUnconfirmed(Exception):
@@ -74,10 +87,22 @@ async def run(call: Call, request: ExecRequest) -> ExecResult:
         duration_s = time.monotonic() - started_at
         if ending.unstartable is not None:
             return _unstartable(ending.unstartable, duration_s)
+        if ending.status == "exited":
+            await _leave_to_supervisor(call, streams)
         result = streams.result(ending.status, ending.exit_code, duration_s)
         if not ending.tree_gone:
             raise KillUnconfirmed(result)
         return result
+
+
+async def _leave_to_supervisor(call: Call, streams: _Streams) -> None:
+    """Background processes hold our pipes: somebody must go on reading, or the next line they print ends them."""
+    held = streams.open
+    if held:
+        try:
+            await call.send({"op": "adopt"}, held)
+        except PeerGone:
+            pass  # and they with it
 
 
 def _message(request: ExecRequest) -> frames.Message:
@@ -184,19 +209,23 @@ class _Streams:
             "stderr": HeadTail(request.output_bytes),
         }
         self._ours: dict[int, Stream] = {}
+        self._ended: set[int] = set()
         self.theirs: list[int] = []
         try:
             self.theirs.append(_input(request.stdin))
             self.theirs.append(self._pipe("stdout"))
             self.theirs.append(os.dup(self.theirs[1]) if request.merge_stderr else self._pipe("stderr"))
+            if request.owner is not None:  # else programs could not open /dev/stdout and its kin
+                for fd in self.theirs[0 if request.stdin is not None else 1 :]:
+                    os.fchown(fd, request.owner, request.owner)
         except BaseException:
             self.close()
             raise
 
     @property
     def open(self) -> tuple[int, ...]:
-        """Our ends of the output pipes."""
-        return tuple(self._ours)
+        """Our ends of the output pipes that have not come to their end."""
+        return tuple(reader for reader in self._ours if reader not in self._ended)
 
     def _pipe(self, stream: Stream) -> int:
         reader, writer = os.pipe2(os.O_CLOEXEC)
@@ -214,25 +243,28 @@ class _Streams:
             chunk = os.read(reader, _READ_BYTES)
         except BlockingIOError:
             return True
-        self._take(self._ours[reader], chunk)
+        self._take(reader, chunk)
         return bool(chunk)
 
-    def _take(self, stream: Stream, chunk: bytes) -> None:
-        if chunk:
-            self._buffers[stream].feed(chunk)
-            if self._on_output is not None:
-                self._on_output(stream, chunk)
+    def _take(self, reader: int, chunk: bytes) -> None:
+        if not chunk:
+            self._ended.add(reader)
+            return
+        stream = self._ours[reader]
+        self._buffers[stream].feed(chunk)
+        if self._on_output is not None:
+            self._on_output(stream, chunk)
 
     def drain(self) -> None:
         """Read what was in the pipes when the command ended, and no more: others may go on writing."""
-        for reader, stream in self._ours.items():
+        for reader in self.open:
             left = fcntl.fcntl(reader, fcntl.F_GETPIPE_SZ)
             while left > 0:
                 try:
                     chunk = os.read(reader, left)
                 except BlockingIOError:
                     break
-                self._take(stream, chunk)
+                self._take(reader, chunk)
                 left = left - len(chunk) if chunk else 0
 
     def result(self, status: ExecStatus, exit_code: int | None, duration_s: float) -> ExecResult:

@@ -53,7 +53,9 @@ class Sandbox:
     # -- lifecycle --------------------------------------------------------------------------------------------------
 
     async def start(self) -> Sandbox:
-        """Build the environment if need be, and bring up the box."""
+        """Build the environment if need be, and bring up the box, unless it is up already (a fork is)."""
+        if self._box is not None:
+            return self
         provider = await get_provider(self._wanted_provider)
         if isinstance(self._target, SourceEnvironment | ImageEnvironment):
             self._prepared = await prepare(provider, self._target, on_progress=self._on_progress)

@@ -11,25 +11,42 @@ from swe_sdk.sandbox.contract import Box
 DIFF_TIMEOUT_S = 300.0
 
 # A repository of our own beside the agent's: its objects are borrowed, but neither its index (which may be locked), nor
-# its configuration and hooks (which may run programs or reshape the diff), nor its HEAD (it may have committed). Nested
-# repositories, which git would record as a bare commit id or choke on, are left out and added file by file.
+# its configuration and hooks (which may run programs, reshape the diff, or never end), nor its HEAD (it may have
+# committed). Nested repositories, which git would record as a bare commit id or choke on, are left out and brought in
+# file by file: what is not ignored, and what was tracked already. Submodules of the base stay as they are.
 _SCRIPT = r"""
 set -e
-cd "$TREE"
-rm -rf "$OWN" && mkdir -p "$OWN"
-git init -q --bare "$OWN/git"
-objects=$(git rev-parse --git-path objects 2>/dev/null || echo .git/objects)
-realpath "$objects" > "$OWN/git/objects/info/alternates"
-export GIT_DIR="$OWN/git" GIT_WORK_TREE="$TREE" GIT_INDEX_FILE="$OWN/index" GIT_LITERAL_PATHSPECS=0
+mkdir -p "$OWN"
+cd "$OWN"
+git init -q --bare --template= git
+export GIT_DIR="$OWN/git" GIT_WORK_TREE="$TREE" GIT_INDEX_FILE="$OWN/index"
 git config core.bare false
+cd "$TREE"
+theirs=.git
+[ -f .git ] && theirs=$(sed -n 's/^gitdir: //p' .git)
+[ -f "$theirs/commondir" ] && theirs=$(cd "$theirs" && cd "$(cat commondir)" && pwd)
+mkdir -p "$OWN/git/objects/info"
+realpath -e "$theirs/objects" > "$OWN/git/objects/info/alternates"
+not_ignored() {
+    sort -zu > "$OWN/asked"
+    git check-ignore -z --no-index --stdin < "$OWN/asked" | sort -zu | comm -z -23 "$OWN/asked" -
+}
 git read-tree "$BASE"
-find . -mindepth 2 -name .git -prune -print0 | sed -z 's|/\.git$||' > "$OWN/nested"
+find . -mindepth 2 -path ./.git -prune -o -name .git -prune -print0 |
+    sed -z 's|^\./||; s|/\.git$||' | not_ignored > "$OWN/nested"
 printf '.\0' > "$OWN/paths"
-sed -z 's|^\./|:(exclude,literal,top)|' "$OWN/nested" >> "$OWN/paths"
+sed -z 's|^|:(exclude,literal,top)|' "$OWN/nested" >> "$OWN/paths"
 git add -A --pathspec-from-file="$OWN/paths" --pathspec-file-nul
+: > "$OWN/tracked"
 while IFS= read -r -d '' nested; do
-    find "$nested" -name .git -prune -o \( -type f -o -type l \) -print0
-done < "$OWN/nested" | sed -z 's|^\./||' | git update-index --add -z --stdin
+    case $(git ls-files -s -- ":(literal,top)$nested") in 160000*) continue ;; esac
+    git ls-files -z -- ":(literal,top)$nested" >> "$OWN/tracked"
+    find "./$nested" -name .git -prune -o \( -type f -o -type l \) -print0
+done < "$OWN/nested" | sed -z 's|^\./||' | sort -zu > "$OWN/found"
+git update-index -z --force-remove --stdin < "$OWN/tracked"
+sort -zu "$OWN/tracked" -o "$OWN/tracked"
+{ not_ignored < "$OWN/found"; comm -z -12 "$OWN/found" "$OWN/tracked"; } |
+    git update-index --add --replace -z --stdin
 git diff --cached --binary --full-index --no-renames --no-ext-diff --no-textconv --no-color \
     --src-prefix=a/ --dst-prefix=b/ "$BASE" > "$OWN/patch"
 """
@@ -45,13 +62,16 @@ async def take_patch(box: Box, *, workdir: str, base_commit: str) -> Patch:
     env = {
         "TREE": workdir, "BASE": base_commit, "OWN": own, "PATH": ":".join(BASE_PATH), "HOME": own, "LC_ALL": "C",
         "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "", "GIT_ATTR_NOSYSTEM": "1",
-        "GIT_CONFIG_COUNT": "3",
+        "GIT_CONFIG_COUNT": "4",
         "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*",
         "GIT_CONFIG_KEY_1": "core.autocrlf", "GIT_CONFIG_VALUE_1": "false",
         "GIT_CONFIG_KEY_2": "gc.auto", "GIT_CONFIG_VALUE_2": "0",
+        "GIT_CONFIG_KEY_3": "core.protectNTFS", "GIT_CONFIG_VALUE_3": "false",
     }  # fmt: skip
     try:
-        result = await box.exec(["/bin/bash", "-c", _SCRIPT], cwd="/", env=env, timeout_s=DIFF_TIMEOUT_S)
+        # an environment of its own: none of the task's variables may reach git or bash
+        command = ["env", "-i", *(f"{name}={value}" for name, value in env.items()), "/bin/bash", "-c", _SCRIPT]
+        result = await box.exec(command, cwd="/", timeout_s=DIFF_TIMEOUT_S)
         if not result.ok:
             raise TransferFailed(
                 f"the patch could not be taken: git {result.summary}: {result.stderr.strip()[-500:]}",

@@ -39,7 +39,9 @@ _PROGRAM_CAPS = frozenset(
     }
 )
 """At most this is what a program run as the box's root can have; as the agent user it has none."""
-_SUPERVISOR_CAPS = frozenset({kernel.CAP_KILL, kernel.CAP_SETGID, kernel.CAP_SETUID})
+_FILE_CAPS = frozenset({kernel.CAP_DAC_OVERRIDE, kernel.CAP_FOWNER})
+"""The supervisor reads and writes files for the box's owner, whom no permission bits in the box keep out."""
+_SUPERVISOR_CAPS = _FILE_CAPS | {kernel.CAP_KILL, kernel.CAP_SETGID, kernel.CAP_SETUID}
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class RootSpec:
     rlimits: dict[str, int]
     shared_memory_bytes: int
     """Size of /dev/shm."""
+    workdir: str = "/"
     memory_bytes: int | None = None
     """What the supervisor watches over, where no control group does."""
     hostname: str = "sandbox"
@@ -91,7 +94,7 @@ def enter_box(spec: RootSpec) -> int:
     # The state directory may lie below a directory closed to the box's user: from here on it is found at /tmp.
     kernel.mount(spec.state, "/tmp", None, kernel.MS_BIND | kernel.MS_REC)
     if spec.id_range:
-        _become(0)
+        become(0)
     stage = "/tmp/stage"
     kernel.mount_overlay(
         stage, [f"/tmp/{lower}" for lower in spec.lowers], upper=f"/tmp/{spec.upper}", work=f"/tmp/{spec.work}"
@@ -110,6 +113,7 @@ def enter_box(spec: RootSpec) -> int:
     for name, limit in spec.rlimits.items():
         _limit(name, limit)
     _drop_privileges(spec)
+    _make_workdir(spec.workdir)
     return oom_score
 
 
@@ -125,12 +129,20 @@ def _drop_privileges(spec: RootSpec) -> None:
         kernel.set_capabilities(_SUPERVISOR_CAPS)
         kernel.die_with_parent()
     else:
-        kernel.set_capabilities(frozenset())
+        kernel.set_capabilities(_FILE_CAPS)
     kernel.hide_from_debuggers()
     seccomp.install()
 
 
-def _become(uid: int) -> None:
+def _make_workdir(path: str) -> None:
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError:
+        pass  # a file is in its place: commands will say so
+
+
+def become(uid: int) -> None:
+    """Take on one of the ids that are mapped."""
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
     kernel.die_with_parent()

@@ -79,6 +79,8 @@ class Supervisor:
         self._memory_bytes = memory_bytes
         self._next_look = 0.0
         self._oom_score = oom_score
+        self._leftovers: set[int] = set()
+        """Output of background processes whose command has ended, read and thrown away."""
         self._connections: dict[int, Connection] = {}
         self._commands: dict[int, Command] = {}
         """Commands that have not ended, by the pid of their first process."""
@@ -99,6 +101,8 @@ class Supervisor:
                 elif fd == self._wakeup:
                     _drain(fd)
                     self._reap()
+                elif fd in self._leftovers:
+                    self._discard_output(fd)
                 elif fd in self._connections:  # an event before it in this round may have ended it
                     self._serve_connection(self._connections[fd])
             for command in list(self._commands.values()):
@@ -186,6 +190,21 @@ class Supervisor:
             return _spawn(message, fds)
         finally:
             os.pwrite(self._oom_score, b"0", 0)
+
+    def _op_adopt(self, connection: Connection, message: frames.Message) -> None:
+        for fd in connection.decoder.take_fds():
+            self._leftovers.add(fd)
+            self._poll.register(fd, select.POLLIN)
+
+    def _discard_output(self, fd: int) -> None:
+        try:
+            is_over = not os.read(fd, 1 << 16)
+        except BlockingIOError:
+            return
+        if is_over:
+            self._poll.unregister(fd)
+            self._leftovers.discard(fd)
+            os.close(fd)
 
     def _op_kill(self, connection: Connection, message: frames.Message) -> None:
         if connection.command is not None and connection.command.pid in self._commands:
@@ -288,7 +307,6 @@ class Supervisor:
         ending = command.exit or {"exit_code": None}
         outcome = {"killed": killed, "tree_gone": tree_gone, "out_of_memory": command.out_of_memory}
         command.connection.reply({"ev": "exit", **outcome, **ending})
-        self._forget(command.connection)
 
     # -- the rest ---------------------------------------------------------------------------------------------------
 
@@ -367,7 +385,8 @@ def _open_regular(path: str, *, write: bool, mode: int) -> int:
         fd = os.open(path, flags | os.O_WRONLY | os.O_CREAT, mode)
     else:
         fd = os.open(path, flags | os.O_RDONLY)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
+    info = os.fstat(fd)
+    if not stat.S_ISREG(info.st_mode) or info.st_dev == os.stat("/proc").st_dev:  # there it would be about this process
         os.close(fd)
         raise OSError(0, f"{path} is not a regular file")
     if write:

@@ -1,7 +1,8 @@
 """Makes boxes: one small process that clones the first process of each of them.
 
-It serves a control socket (see ``frames``). Each connection asks for one box; the answer carries a pidfd of its first
-process. The zygote ends with the SDK (end of the control socket), and every box with the zygote (parent-death signal).
+It serves a control socket (see ``frames``). Each connection asks for one box, or for a process that merges layers; the
+answer carries a pidfd of the new process. The zygote ends with the SDK (end of the control socket), and all that it
+made with the zygote (parent-death signal).
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import select
 import signal
 import socket
 import traceback
+from collections.abc import Callable
 
-from . import frames, kernel, root, supervisor
+from . import frames, kernel, merging, root, supervisor
 
 _NAMESPACES = (
     kernel.CLONE_NEWUSER
@@ -23,6 +25,9 @@ _NAMESPACES = (
     | kernel.CLONE_NEWUTS
     | kernel.CLONE_NEWCGROUP
 )
+_MERGE_CAPS = frozenset({kernel.CAP_CHOWN, kernel.CAP_DAC_OVERRIDE, kernel.CAP_FOWNER, kernel.CAP_FSETID})
+_Main = Callable[[], Callable[[], None]]
+"""What a new process does: get ready, then (what it returns) serve."""
 
 
 def main(fd: int) -> None:
@@ -49,7 +54,7 @@ def main(fd: int) -> None:
             if not data:
                 os._exit(0)
             for connection in fds:
-                _serve_create(socket.socket(fileno=connection), (control.fileno(), reader, writer))
+                _serve(socket.socket(fileno=connection), (control.fileno(), reader, writer))
 
 
 def _collect_children(reader: int) -> None:
@@ -66,8 +71,8 @@ def _collect_children(reader: int) -> None:
             return
 
 
-def _serve_create(connection: socket.socket, inherited: tuple[int, ...]) -> None:
-    """One create: the SDK has written its request at once, so a blocking read is short."""
+def _serve(connection: socket.socket, inherited: tuple[int, ...]) -> None:
+    """One request: the SDK has written it at once, so a blocking read is short."""
     decoder = frames.Decoder()
     try:
         while (message := decoder.next()) is None:
@@ -75,8 +80,8 @@ def _serve_create(connection: socket.socket, inherited: tuple[int, ...]) -> None
             if not data:
                 return
             decoder.feed(data, fds)
-        (control,) = decoder.take_fds()
-        _create(connection, message, socket.socket(fileno=control), inherited)
+        flags, main = _box(message, decoder.fds) if "spec" in message else _merge(message, decoder.fds)
+        _start(connection, message["id_map"], flags, main, inherited)
     except (OSError, ValueError) as error:
         _tell(connection, {"ev": "failed", "error": str(error), "errno": getattr(error, "errno", None)})
     finally:
@@ -84,26 +89,52 @@ def _serve_create(connection: socket.socket, inherited: tuple[int, ...]) -> None
         connection.close()
 
 
-def _create(
-    connection: socket.socket, message: frames.Message, control: socket.socket, inherited: tuple[int, ...]
-) -> None:
+def _box(message: frames.Message, fds: list[int]) -> tuple[int, _Main]:
+    """The first process of a box, which serves the control socket that came with the request."""
     spec = root.RootSpec.from_message(message["spec"])
+
+    def main() -> Callable[[], None]:
+        oom_score = root.enter_box(spec)
+        supervisor.forbid_imports()
+        return supervisor.Supervisor(socket.socket(fileno=fds[0]), spec.memory_bytes, oom_score).serve
+
+    return _NAMESPACES | (kernel.CLONE_NEWNET if spec.network == "none" else 0), main
+
+
+def _merge(message: frames.Message, fds: list[int]) -> tuple[int, _Main]:
+    """A process that merges layers of the state directory, which came with the request.
+
+    It has the ids of the boxes and power over their files alone: it reads what a program has closed to its own user,
+    and nothing that a program has left in a layer can lead it to a file of the host.
+    """
+
+    def main() -> Callable[[], None]:
+        if message["id_map"] is not None:
+            root.become(0)
+        kernel.set_capabilities(_MERGE_CAPS)
+        merging.allow_depth()
+        merging.merge(message["layers"], message["target"], within=fds[0])
+        return lambda: None
+
+    return kernel.CLONE_NEWUSER, main
+
+
+def _start(connection: socket.socket, id_map: str | None, flags: int, main: _Main, inherited: tuple[int, ...]) -> None:
+    """Clone a process that runs ``main`` in new namespaces. ``id_map``: its ids, or None for the caller's own alone."""
     go_read, go_write = os.pipe2(os.O_CLOEXEC)
-    uid, gid = os.geteuid(), os.getegid()
-    flags = _NAMESPACES | (kernel.CLONE_NEWNET if spec.network == "none" else 0)
+    caller = (os.geteuid(), os.getegid())
     pid = kernel.clone(flags)
     if pid == 0:
         for fd in (*inherited, go_write):
             os.close(fd)
-        _run_box(connection, spec, control, go_read, (uid, gid))
+        _run(connection, main, go_read, None if id_map else caller)
     os.close(go_read)
-    control.close()
     try:
         pidfd = os.pidfd_open(pid)
-        if spec.id_range:
+        if id_map is not None:
             for kind in ("uid", "gid"):
                 with open(f"/proc/{pid}/{kind}_map", "w") as file:
-                    file.write(message["id_map"])
+                    file.write(id_map)
         _tell(connection, {"ev": "created", "pid": pid}, (pidfd,))
         os.close(pidfd)
         os.write(go_write, b"1")
@@ -114,29 +145,32 @@ def _create(
         os.close(go_write)
 
 
-def _run_box(
-    connection: socket.socket, spec: root.RootSpec, control: socket.socket, go: int, caller: tuple[int, int]
-) -> None:
-    """The first process of the box, from its birth to its end; never returns."""
+def _forget_signal_settings() -> None:
+    """What the SDK's process ignores or blocks (nohup does) must not be ignored or blocked in the programs of a box."""
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ}:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _run(connection: socket.socket, main: _Main, go: int, own_ids: tuple[int, int] | None) -> None:
+    """The new process, from its birth to its end; never returns."""
     try:
         kernel.die_with_parent()
         signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        _forget_signal_settings()
         if not os.read(go, 1):
             os._exit(1)  # the zygote failed or died before it let us go
         os.close(go)
-        if not spec.id_range:
-            root.map_only_caller(*caller)
-        oom_score = root.enter_box(spec)
-        supervisor.forbid_imports()
-        box = supervisor.Supervisor(control, spec.memory_bytes, oom_score)
+        if own_ids is not None:
+            root.map_only_caller(*own_ids)
+        serve = main()
         _tell(connection, {"ev": "ready"})
         connection.close()
     except BaseException as error:  # noqa: BLE001 - the last word of a process that must not return into the zygote
         _tell(connection, {"ev": "failed", "error": str(error), "errno": getattr(error, "errno", None)})
         os._exit(1)
     try:
-        box.serve()
+        serve()
     except BaseException:  # noqa: BLE001 - as above
         traceback.print_exc()
     finally:

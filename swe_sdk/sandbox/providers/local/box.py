@@ -8,7 +8,8 @@ import select
 import shutil
 import signal
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from anyio import to_thread
 from swe_sdk.errors import (
     CapabilityMissing,
     CreateFailed,
+    InputError,
     NoSpace,
     SandboxClosed,
     SandboxError,
@@ -61,6 +63,9 @@ class LocalBox:
         self._spec = spec
         self._id = box_id
         self.chain = chain
+        """What it stands on: the layers below its own, from the top down."""
+        self.named_by = spec.snapshot
+        """A snapshot that names all layers which it needs; None where there may be none."""
         self.path = Path()
         self._control: socket.socket | None = None
         self._pidfd = -1
@@ -69,7 +74,11 @@ class LocalBox:
         self.own_cgroup: BoxCgroup | None = None
         self._is_closed = False
         self._is_paused = False
-        self._closing = anyio.Lock()
+        self._uses = 0
+        self.freezing = anyio.Lock()
+        """Held while a snapshot is made of it."""
+        self.changing = anyio.Lock()
+        """Held while its first process is ended or renewed."""
 
     @property
     def id(self) -> str:
@@ -83,7 +92,7 @@ class LocalBox:
 
     # -- lifecycle --------------------------------------------------------------------------------------------------
 
-    async def start(self, root: dict[str, Any], id_map: str) -> None:
+    async def start(self, root: dict[str, Any], id_map: str | None) -> None:
         """Bring up its first process on the layers that ``root`` names."""
         ours, theirs = socket.socketpair()
         try:
@@ -123,15 +132,32 @@ class LocalBox:
     async def close(self) -> None:
         """Kill everything in it and delete what it wrote. Runs to its end even if the caller is cancelled."""
         with anyio.CancelScope(shield=True):
-            async with self._closing:
+            async with self.changing:
                 if self._is_closed:
                     return
                 self._is_closed = True
                 await self.stop()
                 if self.own_cgroup is not None:
                     self.own_cgroup.remove()
-                await to_thread.run_sync(self._provider.store.discard, self.path)
+                await to_thread.run_sync(self._provider.store.discard, self.path, self.chain, self.named_by)
                 self._provider.boxes.pop(self._id, None)
+
+    @asynccontextmanager
+    async def _used(self) -> AsyncIterator[None]:
+        """A call or a transfer. It waits while the first process is renewed, and a box in use is not renewed."""
+        while self.changing.locked() and not self._is_closed:
+            async with self.changing:
+                pass
+        self._uses += 1
+        try:
+            yield
+        finally:
+            self._uses -= 1
+
+    @property
+    def is_used(self) -> bool:
+        """Whether a call or a transfer is under way."""
+        return self._uses > 0
 
     async def status(self) -> BoxStatus:
         """From the kernel: whether its first process lives."""
@@ -167,10 +193,12 @@ class LocalBox:
             output_bytes=output_bytes,
             merge_stderr=merge_stderr,
             on_output=on_output,
+            owner=self._provider.identity.agent,
         )
         try:
-            with self._lost_or_closed():
-                result = await exec_client.run(await open_call(self._live_control()), request)
+            async with self._used():
+                with self._lost_or_closed():
+                    result = await exec_client.run(await open_call(self._ready_control()), request)
             return self._explained(result)
         except exec_client.KillUnconfirmed as unconfirmed:
             await self.stop()
@@ -199,23 +227,33 @@ class LocalBox:
 
     async def processes(self) -> list[Process]:
         """Everything that runs in it."""
+        async with self._used():
+            return await self.alive()
+
+    async def alive(self) -> list[Process]:
+        """The same, for who renews the box."""
         reply = await self._ask({"op": "processes"})
         return [Process.model_validate(process) for process in reply["processes"]]
 
     async def pause(self) -> None:
         """Stop every process."""
-        await self._ask({"op": "pause", "timeout_s": 5.0})
-        self._is_paused = True
+        async with self._used():
+            await self._ask({"op": "pause", "timeout_s": 5.0})
+            self._is_paused = True
 
     async def resume(self) -> None:
         """Continue them."""
-        self._is_paused = False
-        await self._ask({"op": "resume"})
+        async with self._used():
+            self._is_paused = False
+            await self._ask({"op": "resume"})
 
     async def listen(self, port: int = 0) -> tuple[int, socket.socket]:
         """A listener on the box's own loopback interface; the caller serves and closes it."""
+        if not 0 <= port < 1 << 16:
+            raise InputError(f"there is no port {port}")
         try:
-            message, fds = await self._call({"op": "listen", "port": port})
+            async with self._used():
+                message, fds = await self._call({"op": "listen", "port": port})
         except _Refused as refused:
             raise SandboxError(f"no listener on port {port} of box {self._id}: {refused}") from None
         return int(message["port"]), socket.socket(fileno=fds[0])
@@ -224,35 +262,39 @@ class LocalBox:
 
     async def read(self, path: str) -> bytes:
         """The content of a regular file."""
-        fd = await self._open(path, write=False)
-        with os.fdopen(fd, "rb") as file:
-            return await to_thread.run_sync(file.read)
+        async with self._used():
+            fd = await self._open(path, write=False)
+            with os.fdopen(fd, "rb") as file:
+                return await to_thread.run_sync(file.read)
 
     async def write(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
         """Create or replace a file."""
-        fd = await self._open(path, write=True, mode=mode)
-        with os.fdopen(fd, "wb") as file, _DiskErrors(path):
-            await to_thread.run_sync(_write_all, file, data)
+        async with self._used():
+            fd = await self._open(path, write=True, mode=mode)
+            with os.fdopen(fd, "wb") as file, _DiskErrors(path):
+                await to_thread.run_sync(_write_all, file, data)
 
     async def upload(self, local: Path, remote: str) -> None:
         """Copy a file in."""
         with _DiskErrors(str(local)), Path(local).open("rb") as source:
             mode = os.fstat(source.fileno()).st_mode & 0o777
-            fd = await self._open(remote, write=True, mode=mode)
-            with os.fdopen(fd, "wb") as target:
-                await to_thread.run_sync(shutil.copyfileobj, source, target, 1 << 20)
+            async with self._used():
+                fd = await self._open(remote, write=True, mode=mode)
+                with os.fdopen(fd, "wb") as target:
+                    await to_thread.run_sync(shutil.copyfileobj, source, target, 1 << 20)
 
     async def download(self, remote: str, local: Path) -> None:
         """Copy a file out."""
-        fd = await self._open(remote, write=False)
         partial = Path(local).with_name(f".{Path(local).name}.{new_id('part')}")
-        with os.fdopen(fd, "rb") as source, _DiskErrors(str(local)):
-            try:
-                with partial.open("wb") as target:
-                    await to_thread.run_sync(shutil.copyfileobj, source, target, 1 << 20)
-                partial.replace(local)
-            finally:
-                partial.unlink(missing_ok=True)
+        async with self._used():
+            fd = await self._open(remote, write=False)
+            with os.fdopen(fd, "rb") as source, _DiskErrors(str(local)):
+                try:
+                    with partial.open("wb") as target:
+                        await to_thread.run_sync(shutil.copyfileobj, source, target, 1 << 20)
+                    partial.replace(local)
+                finally:
+                    partial.unlink(missing_ok=True)
 
     async def _open(self, path: str, *, write: bool, mode: int = 0o644) -> int:
         full = os.path.join(self._spec.workdir, path)
@@ -284,6 +326,11 @@ class LocalBox:
             raise _Refused(str(reply["error"]), reply.get("errno"))
         return reply, fds
 
+    def _ready_control(self) -> socket.socket:
+        if self._is_paused:
+            raise SandboxError(f"box {self._id} is paused", remedy="resume it first")
+        return self._live_control()
+
     def _live_control(self) -> socket.socket:
         if self._is_closed:
             raise SandboxClosed(f"box {self._id} is closed")
@@ -293,6 +340,11 @@ class LocalBox:
 
     def _lost_or_closed(self) -> _LostOrClosed:
         return _LostOrClosed(self)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether we paused it."""
+        return self._is_paused
 
     @property
     def is_closed(self) -> bool:

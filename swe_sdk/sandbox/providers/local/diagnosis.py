@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
-from swe_sdk.errors import CreateFailed, NoSpace, ProviderUnavailable, SweError
+from swe_sdk.errors import CreateFailed, NoSpace, ProviderUnavailable, SandboxError, SweError
 
 _NO_NAMESPACES = "the kernel refuses user namespaces to this process"
 
@@ -30,6 +30,13 @@ def explain(error: str, number: int | None) -> SweError:
             "system); Linux 5.12 or newer is needed",
         )
     return CreateFailed(f"the box could not be made: {error}")
+
+
+def explain_merge(error: str, number: int | None) -> SweError:
+    """The typed error for what a process that copies or merges layers reported."""
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        return NoSpace(f"no space left for a snapshot: {error}", remedy="free some disk, or delete snapshots")
+    return SandboxError(f"a layer could not be copied: {error}")
 
 
 def _namespace_remedy(number: int | None) -> str:

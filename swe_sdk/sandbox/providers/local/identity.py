@@ -31,14 +31,19 @@ class Identity:
         return self.first is not None
 
     @property
-    def id_map(self) -> str:
-        """One line for /proc/PID/uid_map."""
-        return f"0 {self.first} {self.count}"
+    def id_map(self) -> str | None:
+        """One line for /proc/PID/uid_map; None where a box maps its caller alone."""
+        return f"0 {self.first} {self.count}" if self.has_range else None
+
+    @property
+    def agent(self) -> int | None:
+        """Host id of the boxes' agent user, or None where that is the caller's own."""
+        return None if self.first is None else self.first + AGENT_ID
 
     def own(self, path: Path) -> None:
         """Give a path on the host to the agent user of the boxes."""
-        if self.first is not None:
-            os.chown(path, self.first + AGENT_ID, self.first + AGENT_ID, follow_symlinks=False)
+        if self.agent is not None:
+            os.chown(path, self.agent, self.agent, follow_symlinks=False)
 
 
 def current_identity() -> Identity:

@@ -5,9 +5,20 @@
     STATE/skeletons/<key>/                  lowest layers, see ``skeleton``
     STATE/layers/<id>/diff/                 frozen writable layers, immutable
     STATE/snapshots/<id>.json               a chain of layers, top first
-    STATE/boxes/<owner>/<id>/{upper,work,chain.json}
+    STATE/boxes/<owner>/<id>/chain.json     the layers that a box needs
+    STATE/boxes/<owner>/<id>/top/diff/      its writable layer, in the shape of a frozen one
+    STATE/boxes/<owner>/<id>/work/          overlayfs's own
     STATE/owners/<owner>.lock               locked as long as the owner process lives
     STATE/trash/                            renamed here first, then deleted
+
+A layer is kept while a snapshot or a box names it (mark and sweep under the lock). It is named before it is renamed
+into place, and always complete when it is; what is half made lies in the directory of a box. So a process that is
+killed between any two steps leaves nothing but a box directory and layers that nobody names, which the next process
+sweeps.
+
+A crash of the whole machine is another matter. Boxes are gone then, and of a snapshot made within the last half minute
+or so the files may be empty or missing: the record of a snapshot is synced, a layer is not, as that would take as long
+as copying it. Records whose layers are gone are dropped by the next sweep.
 """
 
 from __future__ import annotations
@@ -18,17 +29,20 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from swe_sdk.errors import SnapshotNotFound
 from swe_sdk.files import write_atomic
-from swe_sdk.model.ids import new_id
+from swe_sdk.model.ids import new_id, safe_name
 from swe_sdk.sandbox.contract import Snapshot
 from swe_sdk.sandbox.providers.local.identity import Identity
 
+UPPER = "top/diff"
+"""The writable layer, below a box's directory."""
+WORK = "work"
 _DIRECTORIES = ("skeletons", "layers", "snapshots", "boxes", "owners", "trash", "stage")
 
 
@@ -54,15 +68,13 @@ class LayerStore:
         self.identity = identity
         self.owner = new_id("owner")
         for directory in (root, *(root / name for name in _DIRECTORIES)):
-            directory.mkdir(parents=True, exist_ok=True)
             # The box's user must be able to pass through, not to list. Above STATE its own permissions do not matter.
-            directory.chmod(0o711)
+            _make_directory(directory)
         self._boxes = root / "boxes" / self.owner
         with self.lock():  # a sweep must not find the lock file before it is locked
             self._owner_lock = os.open(self._lock_path(self.owner), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._owner_lock, fcntl.LOCK_EX)
-            self._boxes.mkdir()
-            self._boxes.chmod(0o711)
+            _make_directory(self._boxes)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -72,108 +84,135 @@ class LayerStore:
             fcntl.flock(fd, fcntl.LOCK_EX)
             yield
         finally:
+            fcntl.flock(fd, fcntl.LOCK_UN)  # a process forked meanwhile holds a copy, which closing would not unlock
             os.close(fd)
 
     # -- boxes ------------------------------------------------------------------------------------------------------
 
     def new_box(self, box_id: str, chain: tuple[str, ...]) -> Path:
-        """A box directory on top of ``chain``, whose layers are kept as long as it is there."""
+        """A directory with an empty writable layer for ``chain``, whose layers are kept as long as it is there."""
         path = self._boxes / box_id
-        path.mkdir()
-        path.chmod(0o711)
-        with self.lock():
-            missing = [layer for layer in chain if not (self.root / "layers" / layer).is_dir()]
-            if missing:
-                path.rmdir()
-                raise SnapshotNotFound(f"layers {', '.join(missing)} are gone", remedy="build the environment again")
-            self.set_chain(path, chain)
-        self.fresh_upper(path)
+        _make_directory(path)
+        try:
+            with self.lock():
+                self._require(chain)
+                _write_chain(path, chain)
+            self.renew(path)
+        except BaseException:
+            self.discard(path)
+            raise
         return path
 
-    def set_chain(self, box: Path, chain: tuple[str, ...]) -> None:
-        """Record what a box stands on."""
-        (box / "chain.json").write_text(json.dumps(chain))
+    def need(self, box: Path, layers: Iterable[str]) -> None:
+        """Record all layers that a box needs from now on."""
+        with self.lock():
+            _write_chain(box, layers)
 
-    def fresh_upper(self, box: Path) -> None:
-        """An empty writable layer and work directory: a volatile overlay refuses a work directory that was used."""
-        for name in ("upper", "work"):
-            path = box / name
-            if path.exists():
-                remove_tree(path)
-            path.mkdir()
-            path.chmod(0o755)
-            self.identity.own(path)
+    def renew(self, box: Path) -> None:
+        """Make it ready to be mounted: a writable layer if it has none, and a work directory that was never used.
 
-    def discard(self, path: Path) -> None:
-        """Delete a directory of ours, whatever a program left in it."""
-        trash = self.root / "trash" / new_id("t")
-        path.rename(trash)
+        A volatile overlay refuses any other, because the machine might have crashed since; it has not, we are here.
+        """
+        if (box / WORK).exists():
+            remove_tree(box / WORK)
+        _make_directory((box / UPPER).parent)
+        for path in (box / WORK, box / UPPER):
+            if not path.exists():
+                _make_directory(path, 0o755)
+                self.identity.own(path)
+
+    def discard(self, path: Path, layers: Iterable[str] = (), named_by: str | None = None) -> None:
+        """Delete a directory made by :meth:`new_box`, whatever a program left in it.
+
+        Garbage is collected if it needed ``layers``, unless the snapshot ``named_by`` still names all of them.
+        """
+        trash = self._to_trash(path)
+        if layers and not (named_by and self._snapshot_path(named_by).exists()):
+            self.collect()
         remove_tree(trash)
 
     # -- snapshots --------------------------------------------------------------------------------------------------
 
-    def seal(self, box: Path, chain: tuple[str, ...]) -> SnapshotRecord:
-        """Freeze the writable layer of a stopped box by renaming it: the same time for any size."""
+    def seal(self, box: Path, chain: tuple[str, ...]) -> tuple[str, ...]:
+        """Freeze a box's writable layer, to which nothing writes any more, on top of ``chain``; the new chain.
+
+        It is renamed, so that takes the same time for any size. The box needs the new chain from then on.
+        """
         layer = new_id("layer")
         with self.lock():
-            directory = self.root / "layers" / layer
-            directory.mkdir()
-            directory.chmod(0o711)
-            (box / "upper").rename(directory / "diff")
-            record = SnapshotRecord(new_id("snap"), (layer, *chain), time.time())
-            self.set_chain(box, record.chain)
-            content = {"chain": record.chain, "created_at": record.created_at}
+            _write_chain(box, (layer, *chain))
+            (box / UPPER).parent.rename(self.root / "layers" / layer)
+        return (layer, *chain)
+
+    def publish(self, snapshot_id: str, chain: tuple[str, ...]) -> SnapshotRecord:
+        """Make a snapshot of a chain that a box needs; ``SnapshotNotFound`` if that box was discarded meanwhile."""
+        record = SnapshotRecord(snapshot_id, chain, time.time())
+        content = {"chain": record.chain, "created_at": record.created_at}
+        with self.lock():
+            self._require(chain)
             write_atomic(self._snapshot_path(record.id), json.dumps(content).encode())
         return record
 
     def snapshot(self, snapshot_id: str) -> SnapshotRecord:
         """A snapshot by id; ``SnapshotNotFound`` if there is none."""
-        try:
-            content = json.loads(self._snapshot_path(snapshot_id).read_bytes())
-        except (OSError, ValueError):
-            raise SnapshotNotFound(f"no snapshot {snapshot_id!r} in {self.root}") from None
-        return SnapshotRecord(snapshot_id, tuple(content["chain"]), content["created_at"])
+        record = _read_record(self._snapshot_path(snapshot_id))
+        if record is None:
+            raise SnapshotNotFound(f"no snapshot {snapshot_id!r} in {self.root}")
+        return record
 
     def snapshots(self) -> list[SnapshotRecord]:
         """All of them, oldest first."""
-        found = [self.snapshot(path.stem) for path in (self.root / "snapshots").glob("*.json")]
+        found = [record for path in (self.root / "snapshots").glob("*.json") if (record := _read_record(path))]
         return sorted(found, key=lambda record: record.created_at)
 
     def delete_snapshot(self, snapshot_id: str) -> None:
         """Forget a snapshot, and delete the layers that nothing needs any more."""
+        self._snapshot_path(snapshot_id).unlink(missing_ok=True)
+        self.collect()
+
+    def collect(self) -> None:
+        """Delete the layers that no snapshot and no box needs."""
         with self.lock():
-            self._snapshot_path(snapshot_id).unlink(missing_ok=True)
-            garbage = self._unused_layers()
+            needed = self._needed()
+            garbage = [layer for layer in (self.root / "layers").iterdir() if layer.name not in needed]
+            garbage = [self._to_trash(layer) for layer in garbage]
         for path in garbage:
             remove_tree(path)
 
-    def _snapshot_path(self, snapshot_id: str) -> Path:
-        if "/" in snapshot_id or snapshot_id.startswith("."):
-            raise SnapshotNotFound(f"no snapshot {snapshot_id!r}")
-        return self.root / "snapshots" / f"{snapshot_id}.json"
-
-    def _unused_layers(self) -> list[Path]:
-        """Layers that no snapshot and no box names, moved to the trash. Call it under the lock."""
-        needed: set[str] = set()
-        for record in self.snapshots():
-            needed.update(record.chain)
+    def _needed(self) -> set[str]:
+        needed = {layer for record in self.snapshots() for layer in record.chain}
         for chain in (self.root / "boxes").glob("*/*/chain.json"):
             try:
                 needed.update(json.loads(chain.read_bytes()))
             except (OSError, ValueError):
-                continue  # its box is just being removed
-        unused = [layer for layer in (self.root / "layers").iterdir() if layer.name not in needed]
-        return [layer.rename(self.root / "trash" / new_id("t")) for layer in unused]
+                continue  # its box is just being removed, or went down with the machine
+        return needed
+
+    def _require(self, chain: tuple[str, ...]) -> None:
+        missing = self._missing(chain)
+        if missing:
+            raise SnapshotNotFound(f"layers {', '.join(missing)} are gone", remedy="build the environment again")
+
+    def _missing(self, chain: tuple[str, ...]) -> list[str]:
+        return [layer for layer in chain if not (self.root / "layers" / layer).is_dir()]
+
+    def _snapshot_path(self, snapshot_id: str) -> Path:
+        return self.root / "snapshots" / f"{safe_name(snapshot_id)}.json"
+
+    def _to_trash(self, path: Path) -> Path:
+        return path.rename(self.root / "trash" / new_id("t"))
 
     # -- other owners -----------------------------------------------------------------------------------------------
 
-    def sweep(self) -> list[str]:
-        """Remove the boxes of processes that are gone; returns those owners. Live ones hold their lock."""
+    def sweep(self) -> int:
+        """Remove what dead processes and crashes have left; returns how many owners had died. Live ones hold a lock."""
         owners = {path.stem for path in (self.root / "owners").glob("*.lock")}
         owners |= {path.name for path in (self.root / "boxes").iterdir()}
-        swept = [owner for owner in sorted(owners - {self.owner}) if self._bury_if_dead(owner)]
+        swept = sum(self._bury_if_dead(owner) for owner in owners - {self.owner})
+        self._drop_broken_records()
+        self.collect()
         for trash in (self.root / "trash").iterdir():
-            remove_tree(trash)
+            _try_to_remove(trash)
         return swept
 
     def _bury_if_dead(self, owner: str) -> bool:
@@ -185,13 +224,20 @@ class LayerStore:
             except BlockingIOError:
                 return False
             else:
-                boxes = self.root / "boxes" / owner
-                if boxes.exists():
-                    boxes.rename(self.root / "trash" / new_id("t"))
+                if (self.root / "boxes" / owner).exists():
+                    self._to_trash(self.root / "boxes" / owner)
                 self._lock_path(owner).unlink()
                 return True
             finally:
                 os.close(fd)
+
+    def _drop_broken_records(self) -> None:
+        """Drop half-written records, and those whose layers a crash of the machine has taken."""
+        with self.lock():
+            for path in (self.root / "snapshots").iterdir():
+                record = _read_record(path) if path.suffix == ".json" else None
+                if record is None or self._missing(record.chain):
+                    path.unlink(missing_ok=True)
 
     def _lock_path(self, owner: str) -> Path:
         return self.root / "owners" / f"{owner}.lock"
@@ -199,7 +245,7 @@ class LayerStore:
     def close(self) -> None:
         """Give up ownership; boxes must be closed before."""
         if self._owner_lock >= 0:
-            remove_tree(self._boxes)
+            _try_to_remove(self._to_trash(self._boxes))
             self._lock_path(self.owner).unlink(missing_ok=True)
             os.close(self._owner_lock)
             self._owner_lock = -1
@@ -208,6 +254,35 @@ class LayerStore:
         """In a forked child: the owner is the parent, not this process."""
         os.close(self._owner_lock)
         self._owner_lock = -1
+
+
+def _read_record(path: Path) -> SnapshotRecord | None:
+    """A snapshot's record, or None where there is none that can be read."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return SnapshotRecord(path.stem, tuple(content["chain"]), content["created_at"])
+
+
+def _write_chain(box: Path, layers: Iterable[str]) -> None:
+    draft = box / "chain.new"
+    draft.write_text(json.dumps(list(layers)))
+    draft.replace(box / "chain.json")  # no reader may find half a list
+
+
+def _make_directory(path: Path, mode: int = 0o711) -> None:
+    """Make a directory if it is not there, with this mode whatever the caller's umask is."""
+    path.mkdir(parents=True, exist_ok=True)
+    path.chmod(mode)
+
+
+def _try_to_remove(path: Path) -> None:
+    """Delete a tree, or leave it to the next sweep: a box that is just dying may still write to it."""
+    try:
+        remove_tree(path)
+    except OSError:
+        pass
 
 
 def remove_tree(path: Path) -> None:

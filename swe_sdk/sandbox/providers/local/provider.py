@@ -10,10 +10,9 @@ import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
-import anyio
 from anyio import to_thread
 
-from swe_sdk.errors import CapabilityMissing, CreateFailed, NoSpace, SandboxClosed, SnapshotBusy, SweError
+from swe_sdk.errors import CapabilityMissing, CreateFailed, NoSpace, SandboxClosed, SweError
 from swe_sdk.model.ids import new_id
 from swe_sdk.paths import state_dir
 from swe_sdk.sandbox.boxside.root import RootSpec
@@ -30,8 +29,9 @@ from swe_sdk.sandbox.contract import (
 )
 from swe_sdk.sandbox.providers.local.box import LocalBox
 from swe_sdk.sandbox.providers.local.cgroups import BoxCgroup, Cgroups
+from swe_sdk.sandbox.providers.local.freezing import freeze
 from swe_sdk.sandbox.providers.local.identity import current_identity
-from swe_sdk.sandbox.providers.local.layers import LayerStore
+from swe_sdk.sandbox.providers.local.layers import UPPER, WORK, LayerStore
 from swe_sdk.sandbox.providers.local.skeleton import ensure_skeleton, host_mounts
 from swe_sdk.sandbox.providers.local.toolchain import find_toolchain
 from swe_sdk.sandbox.providers.local.zygote import Zygote
@@ -135,7 +135,7 @@ class LocalProvider:
         self.boxes[box.id] = box
         try:
             self._limit(box)
-            await self._start(box)
+            await self.start_box(box)
         except BaseException:
             await box.close()
             raise
@@ -158,7 +158,8 @@ class LocalProvider:
         except OSError as error:
             raise CreateFailed(f"no control group for a box: {error}") from error
 
-    async def _start(self, box: LocalBox) -> None:
+    async def start_box(self, box: LocalBox) -> None:
+        """Bring up a box's first process on the layers that it stands on."""
         memory_bytes = (box.spec.limits.memory_mib or _DEFAULT_MEMORY_MIB) << 20
         is_kernels = self.cgroups is not None and self.cgroups.controls("memory")
         mounts = _merge(host_mounts(), box.spec.mounts)
@@ -168,32 +169,23 @@ class LocalProvider:
         root = RootSpec(
             state=str(self._state),
             lowers=[*(f"layers/{layer}/diff" for layer in box.chain), f"skeletons/{skeleton}"],
-            upper=f"{home}/upper",
-            work=f"{home}/work",
+            upper=f"{home}/{UPPER}",
+            work=f"{home}/{WORK}",
             binds=[mount.model_dump() for mount in mounts],
             network=box.spec.network,
             id_range=self.identity.has_range,
             rlimits=_rlimits(box.spec.limits),
+            workdir=box.spec.workdir,
             shared_memory_bytes=memory_bytes // 2,
             memory_bytes=None if is_kernels else memory_bytes,
         )
         await box.start(vars(root), self.identity.id_map)
 
     async def snapshot(self, box: Box) -> Snapshot:
-        """Seal the box's layer: the same time for any size. Its first process is renewed on top of it."""
+        """Rename the box's layer where nothing runs in it, the same time for any size; copy it where it is paused."""
         if not isinstance(box, LocalBox) or box.is_closed:
             raise SandboxClosed("only a live box of this provider can be frozen")
-        alive = await box.processes()
-        if alive:
-            names = ", ".join(process.command for process in alive[:5])
-            raise SnapshotBusy(f"processes are alive in the box: {names}", remedy="stop them, then try again")
-        with anyio.CancelScope(shield=True):
-            await box.stop()
-            record = self.store.seal(box.path, box.chain)
-            box.chain = record.chain
-            await to_thread.run_sync(self.store.fresh_upper, box.path)
-            await self._start(box)
-        return record.public
+        return (await freeze(self, box)).public
 
     async def delete_snapshot(self, snapshot_id: str) -> None:
         """Forget a snapshot; layers that nothing needs are deleted."""

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import anyio
 
-from swe_sdk.errors import CreateFailed, SweError
+from swe_sdk.errors import CreateFailed, SandboxError, SweError
 from swe_sdk.sandbox import boxside
 from swe_sdk.sandbox.providers.local.cgroups import BoxCgroup
-from swe_sdk.sandbox.providers.local.diagnosis import explain
+from swe_sdk.sandbox.providers.local.diagnosis import explain, explain_merge
 from swe_sdk.sandbox.wire import PeerGone, close_all, open_call
 
 CREATE_TIMEOUT_S = 30.0
@@ -38,8 +39,6 @@ class Zygote:
 
         Raises ``CreateFailed``, or ``ProviderUnavailable`` where this machine refuses what it takes.
         """
-        if self._control is None or (self._process is not None and self._process.poll() is not None):
-            self._start()
         try:
             with anyio.fail_after(CREATE_TIMEOUT_S):
                 return await self._create(message, control, on_born)
@@ -50,9 +49,8 @@ class Zygote:
             raise CreateFailed("the box died while it was made", remedy=f"see {self._log}; try again") from None
 
     async def _create(self, message: dict[str, Any], control: socket.socket, on_born: Callable[[int], None]) -> int:
-        assert self._control is not None
         pidfds: list[int] = []
-        with await open_call(self._control) as call:
+        with await open_call(self._started()) as call:
             await call.send(message, [control.fileno()])
             try:
                 while True:
@@ -66,6 +64,42 @@ class Zygote:
                         raise _failure(reply)
             finally:
                 close_all(pidfds)
+
+    async def merge(self, state: Path, layers: Sequence[str], target: str, id_map: str | None) -> None:
+        """Merge layers into the empty directory ``target``, all of them below ``state``; see ``boxside.merging``.
+
+        Raises ``NoSpace`` or ``SandboxError``. Whatever it raises, nothing writes to ``target`` any more afterwards.
+        """
+        message = {"layers": list(layers), "target": target, "id_map": id_map}
+        try:
+            await self._merge(message, state)
+        except PeerGone:
+            raise SandboxError("the process that copies a layer died", remedy=f"see {self._log}; try again") from None
+
+    async def _merge(self, message: dict[str, Any], state: Path) -> None:
+        within = os.open(state, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        pidfds: list[int] = []
+        try:
+            with await open_call(self._started()) as call:
+                with anyio.CancelScope(shield=True):  # until there is a pidfd, nothing could end it
+                    await call.send(message, [within])
+                    reply, pidfds = await call.receive()
+                if reply["ev"] == "created":
+                    reply, _fds = await call.receive()
+            if reply["ev"] == "failed":
+                raise explain_merge(str(reply["error"]), reply["errno"])
+        finally:
+            os.close(within)
+            with anyio.CancelScope(shield=True):
+                for pidfd in pidfds:
+                    await _end(pidfd)
+
+    def _started(self) -> socket.socket:
+        """The control socket of a zygote that is alive."""
+        if self._control is None or (self._process is not None and self._process.poll() is not None):
+            self._start()
+        assert self._control is not None
+        return self._control
 
     def _start(self) -> None:
         self.close()
@@ -108,6 +142,17 @@ class Zygote:
         if self._process is not None:
             self._process.returncode = 0  # not our child: nothing to wait for
             self._process = None
+
+
+async def _end(pidfd: int) -> None:
+    """Kill a process, and wait until it is gone."""
+    try:
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        await anyio.wait_readable(pidfd)
+    except ProcessLookupError:
+        pass  # it has ended and was collected already
+    finally:
+        os.close(pidfd)
 
 
 def _failure(reply: dict[str, Any]) -> SweError:
