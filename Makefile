@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check notebooks docs clean
+.PHONY: demo test docs clean
 
 demo: $(VENV)/.base
 	$(BIN)/swe-sdk demo
@@ -13,10 +13,11 @@ test: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
-	$(BIN)/python -m pytest --nbmake --nbmake-timeout=300 notebooks
+	JUPYTER_PREFER_ENV_PATH=1 $(BIN)/python -m pytest --nbmake --nbmake-timeout=300 notebooks
 
 docs: $(VENV)/.docs
-	$(BIN)/mkdocs build --strict
+	$(BIN)/python scripts/render_notebooks.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -33,10 +33,14 @@ _SYS_OPEN_TREE, _SYS_MOVE_MOUNT, _SYS_FSOPEN, _SYS_FSCONFIG, _SYS_FSMOUNT, _SYS_
     432,
     442,
 )
+_SYS_OPENAT2 = 437
 
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
 _OPEN_TREE_CLONE, _OPEN_TREE_CLOEXEC = 1, os.O_CLOEXEC
-_MOVE_MOUNT_F_EMPTY_PATH = 4
+_MOVE_MOUNT_F_EMPTY_PATH, _MOVE_MOUNT_T_EMPTY_PATH = 0x4, 0x40
+_RESOLVE_NO_MAGICLINKS, _RESOLVE_IN_ROOT = 0x2, 0x10
+_RACES = 1000
+"""How often the kernel may say that something was renamed just while it went up a ".."; a program may try to."""
 _MOUNT_ATTR_RDONLY, _MOUNT_ATTR_NOSUID, _MOUNT_ATTR_NODEV = 1, 2, 4
 _FSCONFIG_SET_FLAG, _FSCONFIG_SET_STRING, _FSCONFIG_CMD_CREATE = 0, 1, 6
 
@@ -107,14 +111,39 @@ def grab_tree(path: str, *, read_only: bool) -> int:
     return fd
 
 
-def attach_tree(fd: int, target: str) -> None:
-    """Mount what :func:`grab_tree` returned on ``target``, and close the descriptor."""
+def attach_tree(fd: int, target: str, *, within: str = "/") -> None:
+    """Mount what :func:`grab_tree` returned on ``target`` below ``within``, and close the descriptor.
+
+    A program of an earlier box may have put a link in the way: it leads to a place below ``within``, or to an error.
+    """
     try:
-        _syscall(
-            _SYS_MOVE_MOUNT, fd, b"", _AT_FDCWD, _path(target), _MOVE_MOUNT_F_EMPTY_PATH, what=f"move_mount {target}"
-        )
+        root = os.open(within, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            place = open_within(root, target, os.O_PATH | os.O_CLOEXEC)
+        finally:
+            os.close(root)
+        try:
+            flags = _MOVE_MOUNT_F_EMPTY_PATH | _MOVE_MOUNT_T_EMPTY_PATH
+            _syscall(_SYS_MOVE_MOUNT, fd, b"", place, b"", flags, what=f"move_mount {target}")
+        finally:
+            os.close(place)
     finally:
         os.close(fd)
+
+
+def open_within(root: int, path: str, flags: int, mode: int = 0) -> int:
+    """open(2) as if the directory ``root`` were "/", so that no link and no ".." leads out of it (openat2(2)).
+
+    Links of /proc that the kernel alone can follow are refused.
+    """
+    resolve = _RESOLVE_NO_MAGICLINKS | _RESOLVE_IN_ROOT
+    how = struct.pack("QQQ", flags, mode & 0o7777 if flags & os.O_CREAT else 0, resolve)
+    for _attempt in range(_RACES):
+        try:
+            return _syscall(_SYS_OPENAT2, root, _path(path), how, len(how), what=f"open {path}")
+        except BlockingIOError as error:
+            refused = error
+    raise refused
 
 
 def mount_overlay(target: str, lowers: list[str], upper: str, work: str) -> None:

@@ -135,7 +135,10 @@ def _copy_data(source: int, target: int, size: int) -> None:
             return  # nothing but a hole follows
         end = os.lseek(source, start, os.SEEK_HOLE)
         while start < end:
-            start += os.copy_file_range(source, target, end - start, start, start) or end
+            copied = os.copy_file_range(source, target, end - start, start, start)
+            if not copied:
+                return  # the file was cut meanwhile
+            start += copied
 
 
 def _copy_special(name: str, layer: int, info: os.stat_result, parent: int) -> None:

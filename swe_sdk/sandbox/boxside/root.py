@@ -100,7 +100,7 @@ def enter_box(spec: RootSpec) -> int:
         stage, [f"/tmp/{lower}" for lower in spec.lowers], upper=f"/tmp/{spec.upper}", work=f"/tmp/{spec.work}"
     )
     for fd, target in trees:
-        kernel.attach_tree(fd, stage + target)
+        kernel.attach_tree(fd, target, within=stage)
     kernel.mount("proc", f"{stage}/proc", "proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
     _mask(f"{stage}/proc")
     _make_devices(f"{stage}/dev", spec.shared_memory_bytes)

@@ -26,7 +26,7 @@ _X86_64 = {
     "reboot": 169, "settimeofday": 164, "clock_settime": 227, "adjtimex": 159, "clock_adjtime": 305, "syslog": 103,
     "lookup_dcookie": 212, "vhangup": 153, "kcmp": 312, "move_pages": 279, "migrate_pages": 256, "mbind": 237,
     "set_mempolicy": 238, "fanotify_init": 300, "sethostname": 170, "setdomainname": 171, "iopl": 172, "ioperm": 173,
-    "modify_ldt": 154, "uselib": 134, "ustat": 136, "sysfs": 139, "nfsservctl": 180, "personality": 135,
+    "modify_ldt": 154, "uselib": 134, "ustat": 136, "sysfs": 139, "nfsservctl": 180, "personality": 135, "fcntl": 72,
 }  # fmt: skip
 _AARCH64 = {
     "socket": 198, "socketpair": 199, "ioctl": 29, "clone": 220, "setpriority": 140, "sched_setparam": 118,
@@ -40,7 +40,7 @@ _AARCH64 = {
     "reboot": 142, "settimeofday": 170, "clock_settime": 112, "adjtimex": 171, "clock_adjtime": 266, "syslog": 116,
     "lookup_dcookie": 18, "vhangup": 58, "kcmp": 272, "move_pages": 239, "migrate_pages": 238, "mbind": 235,
     "set_mempolicy": 237, "fanotify_init": 262, "sethostname": 161, "setdomainname": 162, "nfsservctl": 42,
-    "personality": 92,
+    "personality": 92, "fcntl": 25,
 }  # fmt: skip
 _MACHINES = {"x86_64": (0xC000003E, _X86_64, 317), "aarch64": (0xC00000B7, _AARCH64, 277)}
 """Audit number, call numbers, number of seccomp(2)."""
@@ -48,16 +48,21 @@ _MACHINES = {"x86_64": (0xC000003E, _X86_64, 317), "aarch64": (0xC00000B7, _AARC
 _NOT_THERE = frozenset({"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register"})
 """Told to be missing, so that libraries take the older way: clone3 hides its flags from any filter."""
 _BY_ARGUMENT = frozenset(
-    {"socket", "socketpair", "ioctl", "clone", "setpriority", "ioprio_set", "prlimit64", "personality"}
+    {"socket", "socketpair", "ioctl", "clone", "setpriority", "ioprio_set", "prlimit64", "personality", "fcntl"}
     | {"sched_setparam", "sched_setscheduler", "sched_setaffinity", "sched_setattr"}
 )
 _FAMILIES = (1, 2, 10, 16)
 """unix, inet, inet6, netlink. The others are not bound to a network namespace (vsock), or mere attack surface."""
 _NAMESPACE_FLAGS = 0x7E020000
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+_F_SETLEASE, _F_SETDELEG = 1024, 1040
+"""Whoever opens or starts a leased file waits up to 45 s for its holder: the supervisor would, at each program."""
 _SUPERVISOR = 1
 _ADDR_NO_RANDOMIZE = 0x0040000
 _X32_BIT = 0x40000000
+_FIRST_UNKNOWN = 463
+"""Calls from here on (Linux 6.13 and newer) are younger than this list: one that it ought to refuse may be among them.
+All machines number new calls alike. Libraries take an older way where a call is missing."""
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
@@ -73,6 +78,7 @@ def program(machine: str) -> list[Instruction]:
     body.append((_LOAD, 0, 0, _NUMBER_AT))
     if machine == "x86_64":
         body += [(_AT_LEAST, 0, 1, _X32_BIT), _refuse(errno.ENOSYS)]
+    body += [(_AT_LEAST, 0, 1, _FIRST_UNKNOWN), _refuse(errno.ENOSYS)]
     for name, number in numbers.items():
         if name not in _BY_ARGUMENT:
             code = errno.ENOSYS if name in _NOT_THERE else errno.EPERM
@@ -94,6 +100,8 @@ def _check(name: str) -> Iterator[Instruction]:
         yield allow
     elif name == "ioctl":
         yield from [_argument(1), (_EQUAL, 1, 0, _TIOCSTI), (_EQUAL, 0, 1, _TIOCLINUX), refuse, allow]
+    elif name == "fcntl":
+        yield from [_argument(1), (_EQUAL, 1, 0, _F_SETLEASE), (_EQUAL, 0, 1, _F_SETDELEG), refuse, allow]
     elif name == "clone":
         yield from [_argument(0), (_ANY_BIT, 0, 1, _NAMESPACE_FLAGS), refuse, allow]
     elif name in ("setpriority", "ioprio_set"):

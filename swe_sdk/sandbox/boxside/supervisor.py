@@ -6,33 +6,38 @@ It is one poll loop. Descriptors of a command's streams come with the request, s
 from __future__ import annotations
 
 import os
+import resource
 import select
 import signal
 import socket
-import stat
 import subprocess
 import sys
 import time
 from typing import Any
 
-from . import frames, memory, processes
+from . import files, frames, memory, processes
 
 _WATCH_S = 0.1
 """How often the memory of the programs is looked at, where no control group limits it."""
 _TICK_S = 0.005
 """How often a kill in progress looks whether anything is left."""
+_PIECE_BYTES = 4 << 20
+"""How much of a file is copied before others have their turn."""
 _REPLY_CAP_S = 5.0
 """How long a caller may take to read its reply."""
 _KILL_CAP_S = 10.0
 """How long a kill may go on before it is given up; the SDK then discards the box."""
+_MARKS = 1 << 62
+"""Commands are numbered downwards from here."""
 
 
 class Command:
     """One command: its connection, its first process, and how its end is reached."""
 
-    def __init__(self, connection: Connection, cookie: str, pid: int) -> None:
+    def __init__(self, connection: Connection, mark: int, pid: int) -> None:
         self.connection = connection
-        self.cookie = cookie
+        self.mark = mark
+        """See :data:`processes.RLIMIT_MARK`."""
         self.pid = pid
         self.exit: dict[str, Any] | None = None
         self.kill_after: float | None = None
@@ -71,6 +76,27 @@ class Connection:
         self.sock.close()
 
 
+class Transfer:
+    """A file on its way into the box or out of it. Both ends are owned, and closed by :meth:`close`.
+
+    The SDK sends its end and gets none of ours: descriptors on their way are counted for each user, so that a program
+    could otherwise use up the count, and with it the supervisor's power to answer.
+    """
+
+    def __init__(self, source: int, target: int) -> None:
+        self._source = source
+        self._target = target
+
+    def step(self) -> bool:
+        """Copy a piece; False when there is nothing left."""
+        return os.sendfile(self._target, self._source, None, _PIECE_BYTES) > 0
+
+    def close(self) -> None:
+        """Let go of both files."""
+        os.close(self._source)
+        os.close(self._target)
+
+
 class Supervisor:
     """The loop over a control socket; returns when the SDK is gone."""
 
@@ -79,13 +105,16 @@ class Supervisor:
         self._memory_bytes = memory_bytes
         self._next_look = 0.0
         self._oom_score = oom_score
+        self._transfers: dict[Connection, Transfer] = {}
         self._leftovers: set[int] = set()
         """Output of background processes whose command has ended, read and thrown away."""
         self._connections: dict[int, Connection] = {}
         self._commands: dict[int, Command] = {}
         """Commands that have not ended, by the pid of their first process."""
-        self._finished: dict[int, str] = {}
-        """Cookies of ended commands that may have left processes behind, by the pid of their first process."""
+        self._finished: dict[int, int] = {}
+        """Marks of ended commands that may have left processes behind, by the pid of their first process."""
+        self._mark = _highest_mark()
+        self._root = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         self._poll = select.poll()
         self._wakeup = _wake_on_child_exit()
 
@@ -105,6 +134,8 @@ class Supervisor:
                     self._discard_output(fd)
                 elif fd in self._connections:  # an event before it in this round may have ended it
                     self._serve_connection(self._connections[fd])
+            for connection in list(self._transfers):
+                self._copy_on(connection)
             for command in list(self._commands.values()):
                 if command.is_dying:
                     self._kill_step(command)
@@ -113,6 +144,8 @@ class Supervisor:
 
     def _patience_ms(self) -> float | None:
         """How long to wait for the next event: for ever where nothing is going on."""
+        if self._transfers:
+            return 0.0
         if any(command.is_dying for command in self._commands.values()):
             return _TICK_S * 1000
         is_watching = self._memory_bytes is not None and (self._commands or self._finished)
@@ -147,6 +180,9 @@ class Supervisor:
     def _hang_up(self, connection: Connection) -> None:
         """The caller is gone: its command, if it still runs, is killed at once."""
         self._forget(connection)
+        transfer = self._transfers.pop(connection, None)
+        if transfer is not None:
+            transfer.close()
         if connection.command is not None and connection.command.exit is None:
             self._begin_kill(connection.command, grace_s=0.0)
 
@@ -178,13 +214,15 @@ class Supervisor:
         finally:
             for fd in fds:
                 os.close(fd)
-        command = Command(connection, message["cookie"], pid)
+        command = Command(connection, self._mark, pid)
         connection.command = command
         self._commands[pid] = command
         self._finished.pop(pid, None)
 
     def _spawn_first_victim(self, message: frames.Message, fds: list[int]) -> int:
-        """Start a program such that the kernel, when memory runs out, takes it and not its supervisor."""
+        """Start a marked program such that the kernel, when memory runs out, takes it and not its supervisor."""
+        self._mark -= 1
+        resource.setrlimit(processes.RLIMIT_MARK, (self._mark, self._mark))
         os.pwrite(self._oom_score, b"500", 0)
         try:
             return _spawn(message, fds)
@@ -260,20 +298,20 @@ class Supervisor:
     def _tree(self, command: Command) -> tuple[list[int], bool]:
         """The living processes of a command, and whether others live too.
 
-        A process that belongs to no command (it cleared its environment and left its session and its parents) counts
-        as one of every command that is killed: better one stray daemon too few than a runaway program left.
+        A process that belongs to no command (it left its session and its parents, and lowered its mark) counts as one
+        of every command that is killed: better one stray daemon too few than a runaway program left.
         """
         alive = processes.living()
-        mains = {**self._finished, **{pid: running.cookie for pid, running in self._commands.items()}}
+        mains = {**self._finished, **{pid: running.mark for pid, running in self._commands.items()}}
         owner = processes.owners(alive, mains, set(mains.values()))
-        members = [pid for pid in alive if owner.get(pid, command.cookie) == command.cookie]
+        members = [pid for pid in alive if owner.get(pid, command.mark) == command.mark]
         self._prune_finished(alive, owner)
         return members, len(members) < len(alive)
 
-    def _prune_finished(self, alive: dict[int, processes.ProcessInfo], owner: dict[int, str]) -> None:
+    def _prune_finished(self, alive: dict[int, processes.ProcessInfo], owner: dict[int, int]) -> None:
         needed = set(owner.values())
         numbers = {number for info in alive.values() for number in (info.group, info.session)}
-        self._finished = {pid: cookie for pid, cookie in self._finished.items() if cookie in needed or pid in numbers}
+        self._finished = {pid: mark for pid, mark in self._finished.items() if mark in needed or pid in numbers}
 
     def _look_at_memory(self, limit: int) -> None:
         """Kill the command that holds the most, where all together hold too much."""
@@ -294,14 +332,14 @@ class Supervisor:
             self._begin_kill(command, grace_s=0.0)
 
     def _owner_of(self, pid: int, alive: dict[int, processes.ProcessInfo]) -> Command | None:
-        mains = {number: command.cookie for number, command in self._commands.items()}
-        cookie = processes.owners(alive, mains, set(mains.values())).get(pid)
-        return next((command for command in self._commands.values() if command.cookie == cookie), None)
+        mains = {number: command.mark for number, command in self._commands.items()}
+        mark = processes.owners(alive, mains, set(mains.values())).get(pid)
+        return next((command for command in self._commands.values() if command.mark == mark), None)
 
     def _end(self, command: Command, *, killed: bool, tree_gone: bool) -> None:
         del self._commands[command.pid]
         if not killed:
-            self._finished[command.pid] = command.cookie
+            self._finished[command.pid] = command.mark
             if len(self._finished) > 1000:
                 self._tree(command)  # prunes
         ending = command.exit or {"exit_code": None}
@@ -310,14 +348,34 @@ class Supervisor:
 
     # -- the rest ---------------------------------------------------------------------------------------------------
 
-    def _op_open(self, connection: Connection, message: frames.Message) -> None:
-        """Open a regular file for the caller: as the agent user, within the box's root wherever links lead."""
-        fd = _open_regular(message["path"], write=bool(message.get("write")), mode=int(message.get("mode", 0o644)))
+    def _op_read(self, connection: Connection, message: frames.Message) -> None:
+        """Copy a regular file of the box into the file that came with the request."""
+        self._begin_transfer(connection, message, write=False)
+
+    def _op_write(self, connection: Connection, message: frames.Message) -> None:
+        """Copy the file that came with the request over a file of the box."""
+        self._begin_transfer(connection, message, write=True)
+
+    def _begin_transfer(self, connection: Connection, message: frames.Message, *, write: bool) -> None:
+        (theirs,) = connection.decoder.take_fds()
         try:
-            info = os.fstat(fd)
-            connection.reply({"ev": "ok", "size": info.st_size, "mode": stat.S_IMODE(info.st_mode)}, (fd,))
-        finally:
-            os.close(fd)
+            ours = files.open_regular(self._root, message["path"], write=write, mode=int(message.get("mode", 0o644)))
+        except BaseException:
+            os.close(theirs)
+            raise
+        self._transfers[connection] = Transfer(theirs, ours) if write else Transfer(ours, theirs)
+
+    def _copy_on(self, connection: Connection) -> None:
+        """Copy one more piece of a transfer, so that a large file does not keep everybody else waiting."""
+        transfer = self._transfers[connection]
+        try:
+            if transfer.step():
+                return
+            connection.reply({"ev": "ok"})
+        except OSError as error:
+            connection.reply({"ev": "error", "error": str(error), "errno": error.errno})
+        del self._transfers[connection]
+        transfer.close()
 
     def _op_processes(self, connection: Connection, message: frames.Message) -> None:
         found = [
@@ -334,7 +392,7 @@ class Supervisor:
     def _op_pause(self, connection: Connection, message: frames.Message) -> None:
         deadline = time.monotonic() + float(message["timeout_s"])
         _signal_everything(signal.SIGSTOP)
-        while not all(info.state in "Tt" for info in processes.living().values()):
+        while not processes.all_stopped(processes.living()):
             if time.monotonic() > deadline:
                 raise TimeoutError("processes are still running after SIGSTOP")
             time.sleep(0.0005)
@@ -352,6 +410,11 @@ class Supervisor:
             listener.bind(("127.0.0.1", int(message["port"])))
             listener.listen(128)
             connection.reply({"ev": "ok", "port": listener.getsockname()[1]}, (listener.fileno(),))
+
+
+def _highest_mark() -> int:
+    _soft, hard = resource.getrlimit(processes.RLIMIT_MARK)
+    return _MARKS if hard == resource.RLIM_INFINITY else min(hard, _MARKS)
 
 
 def _spawn(message: frames.Message, fds: list[int]) -> int:
@@ -375,24 +438,6 @@ def _spawn(message: frames.Message, fds: list[int]) -> int:
     )
     process.returncode = 0  # collected by wait4(-1) above; keeps Popen from looking for it when it is forgotten
     return process.pid
-
-
-def _open_regular(path: str, *, write: bool, mode: int) -> int:
-    # O_NONBLOCK: opening a pipe or a device must not hang the box's only supervisor
-    flags = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-    if write:
-        os.makedirs(os.path.dirname(path) or "/", exist_ok=True)
-        fd = os.open(path, flags | os.O_WRONLY | os.O_CREAT, mode)
-    else:
-        fd = os.open(path, flags | os.O_RDONLY)
-    info = os.fstat(fd)
-    if not stat.S_ISREG(info.st_mode) or info.st_dev == os.stat("/proc").st_dev:  # there it would be about this process
-        os.close(fd)
-        raise OSError(0, f"{path} is not a regular file")
-    if write:
-        os.ftruncate(fd, 0)
-        os.fchmod(fd, mode)
-    return fd
 
 
 def _signal_all(pids: list[int], number: int) -> None:

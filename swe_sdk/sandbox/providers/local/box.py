@@ -5,13 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import select
-import shutil
 import signal
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import anyio
 from anyio import to_thread
@@ -38,7 +37,9 @@ if TYPE_CHECKING:
     from swe_sdk.sandbox.providers.local.provider import LocalProvider
 
 _STOP_CAP_S = 20.0
+_END_CAP_S = 2.0
 _CALL_TIMEOUT_S = 30.0
+_TRANSFER_TIMEOUT_S = 3600.0
 _BASE_ENV = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": HOME,
@@ -142,6 +143,25 @@ class LocalBox:
                 await to_thread.run_sync(self._provider.store.discard, self.path, self.chain, self.named_by)
                 self._provider.boxes.pop(self._id, None)
 
+    def end(self) -> None:
+        """Kill it at the end of this process, where no event loop runs any more, and wait for that a moment."""
+        if self._pidfd >= 0:
+            _kill(self._pidfd)
+            _has_ended(self._pidfd, within_s=_END_CAP_S)
+        if self.own_cgroup is not None:
+            self.own_cgroup.remove()
+        self.forget()
+
+    def forget(self) -> None:
+        """Let go of it, as a forked child must: it is the parent's. Here it counts as closed."""
+        self._is_closed = True
+        control, self._control = self._control, None
+        pidfd, self._pidfd = self._pidfd, -1
+        if control is not None:
+            control.close()
+        if pidfd >= 0:
+            os.close(pidfd)
+
     @asynccontextmanager
     async def _used(self) -> AsyncIterator[None]:
         """A call or a transfer. It waits while the first process is renewed, and a box in use is not renewed."""
@@ -163,7 +183,7 @@ class LocalBox:
         """From the kernel: whether its first process lives."""
         if self._is_closed:
             return "stopped"
-        if self._pidfd < 0 or _has_ended(self._pidfd):
+        if self._pidfd < 0 or self._control is None or _has_ended(self._pidfd) or _has_ended(self._control.fileno()):
             return "lost"
         return "paused" if self._is_paused else "running"
 
@@ -262,49 +282,43 @@ class LocalBox:
 
     async def read(self, path: str) -> bytes:
         """The content of a regular file."""
-        async with self._used():
-            fd = await self._open(path, write=False)
-            with os.fdopen(fd, "rb") as file:
-                return await to_thread.run_sync(file.read)
+        with _memory_file() as file:
+            await self._transfer("read", path, file)
+            file.seek(0)
+            return await to_thread.run_sync(file.read)
 
     async def write(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
         """Create or replace a file."""
-        async with self._used():
-            fd = await self._open(path, write=True, mode=mode)
-            with os.fdopen(fd, "wb") as file, _DiskErrors(path):
-                await to_thread.run_sync(_write_all, file, data)
+        with _memory_file() as file:
+            await to_thread.run_sync(_fill, file, data)
+            await self._transfer("write", path, file, mode=mode)
 
     async def upload(self, local: Path, remote: str) -> None:
         """Copy a file in."""
         with _DiskErrors(str(local)), Path(local).open("rb") as source:
-            mode = os.fstat(source.fileno()).st_mode & 0o777
-            async with self._used():
-                fd = await self._open(remote, write=True, mode=mode)
-                with os.fdopen(fd, "wb") as target:
-                    await to_thread.run_sync(shutil.copyfileobj, source, target, 1 << 20)
+            await self._transfer("write", remote, source, mode=os.fstat(source.fileno()).st_mode & 0o777)
 
     async def download(self, remote: str, local: Path) -> None:
         """Copy a file out."""
-        partial = Path(local).with_name(f".{Path(local).name}.{new_id('part')}")
-        async with self._used():
-            fd = await self._open(remote, write=False)
-            with os.fdopen(fd, "rb") as source, _DiskErrors(str(local)):
-                try:
-                    with partial.open("wb") as target:
-                        await to_thread.run_sync(shutil.copyfileobj, source, target, 1 << 20)
-                    partial.replace(local)
-                finally:
-                    partial.unlink(missing_ok=True)
+        partial = Path(local).with_name(f".{new_id('part')}")
+        with _DiskErrors(str(local)):
+            try:
+                with partial.open("wb") as target:
+                    await self._transfer("read", remote, target)
+                partial.replace(local)
+            finally:
+                partial.unlink(missing_ok=True)
 
-    async def _open(self, path: str, *, write: bool, mode: int = 0o644) -> int:
-        full = os.path.join(self._spec.workdir, path)
+    async def _transfer(self, operation: str, path: str, file: BinaryIO, **options: Any) -> None:
+        """Have the supervisor copy between a file of the box and one of ours."""
+        message = {"op": operation, "path": os.path.join(self._spec.workdir, path), **options}
         try:
-            _message, fds = await self._call({"op": "open", "path": full, "write": write, "mode": mode})
+            async with self._used():
+                await self._call(message, [file.fileno()], timeout_s=_TRANSFER_TIMEOUT_S)
         except _Refused as refused:
-            if refused.errno == errno.ENOSPC:
-                raise NoSpace(f"no space left for {path!r}") from None
-            raise TransferFailed(f"cannot open {path!r} in the sandbox: {refused}") from None
-        return fds[0]
+            if refused.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise NoSpace(f"no space left to {operation} {path!r}") from None
+            raise TransferFailed(f"cannot {operation} {path!r} in the sandbox: {refused}") from None
 
     # -- calls to the supervisor ------------------------------------------------------------------------------------
 
@@ -316,15 +330,17 @@ class LocalBox:
         close_all(fds)
         return reply
 
-    async def _call(self, message: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
+    async def _call(
+        self, message: dict[str, Any], fds: Sequence[int] = (), *, timeout_s: float = _CALL_TIMEOUT_S
+    ) -> tuple[dict[str, Any], list[int]]:
         with self._lost_or_closed():
-            with anyio.fail_after(_CALL_TIMEOUT_S), await open_call(self._live_control()) as call:
-                await call.send(message)
-                reply, fds = await call.receive()
+            with anyio.fail_after(timeout_s), await open_call(self._live_control()) as call:
+                await call.send(message, fds)
+                reply, received = await call.receive()
         if reply["ev"] == "error":
-            close_all(fds)
+            close_all(received)
             raise _Refused(str(reply["error"]), reply.get("errno"))
-        return reply, fds
+        return reply, received
 
     def _ready_control(self) -> socket.socket:
         if self._is_paused:
@@ -393,9 +409,14 @@ class _DiskErrors:
             raise TransferFailed(f"cannot copy {self._path}: {error}") from error
 
 
-def _write_all(file: Any, data: bytes) -> None:
+def _memory_file() -> BinaryIO:
+    return os.fdopen(os.memfd_create("transfer", os.MFD_CLOEXEC), "w+b")
+
+
+def _fill(file: BinaryIO, data: bytes) -> None:
     file.write(data)
     file.flush()
+    file.seek(0)
 
 
 def _kill(pidfd: int) -> None:
@@ -405,7 +426,8 @@ def _kill(pidfd: int) -> None:
         pass
 
 
-def _has_ended(pidfd: int) -> bool:
+def _has_ended(fd: int, *, within_s: float = 0.0) -> bool:
+    """Whether a process, by its pidfd, or the one at the other end of a control socket has ended."""
     poll = select.poll()
-    poll.register(pidfd, select.POLLIN)
-    return bool(poll.poll(0))
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(within_s * 1000))

@@ -46,9 +46,9 @@ async def freeze(provider: LocalProvider, box: LocalBox) -> SnapshotRecord:
 
 
 async def _only_stopped(box: LocalBox) -> bool:
-    """Whether there are processes, and all of them are stopped."""
+    """Whether there are processes, and all of them are stopped, or wait for one that is (D, see ``all_stopped``)."""
     alive = await box.processes()
-    return bool(alive) and all(process.state in "Tt" for process in alive)
+    return bool(alive) and all(process.state in "TtDZ" for process in alive)
 
 
 async def _seal(provider: LocalProvider, box: LocalBox) -> SnapshotRecord:
@@ -66,7 +66,7 @@ async def _seal(provider: LocalProvider, box: LocalBox) -> SnapshotRecord:
             try:
                 record = await to_thread.run_sync(seal_and_publish)
             finally:
-                await to_thread.run_sync(store.renew, box.path)
+                await to_thread.run_sync(store.renew, box.path, box.chain)
                 await provider.start_box(box)
     return record
 

@@ -27,6 +27,7 @@ import fcntl
 import json
 import os
 import shutil
+import stat
 import subprocess
 import time
 from collections.abc import Iterable, Iterator
@@ -97,7 +98,7 @@ class LayerStore:
             with self.lock():
                 self._require(chain)
                 _write_chain(path, chain)
-            self.renew(path)
+            self.renew(path, chain)
         except BaseException:
             self.discard(path)
             raise
@@ -108,25 +109,30 @@ class LayerStore:
         with self.lock():
             _write_chain(box, layers)
 
-    def renew(self, box: Path) -> None:
-        """Make it ready to be mounted: a writable layer if it has none, and a work directory that was never used.
+    def renew(self, box: Path, chain: tuple[str, ...]) -> None:
+        """Make it ready to be mounted on ``chain``.
 
-        A volatile overlay refuses any other, because the machine might have crashed since; it has not, we are here.
+        It gets a work directory that was never used, as a volatile overlay refuses any other, and a writable layer if
+        it has none.
         """
         if (box / WORK).exists():
             remove_tree(box / WORK)
-        _make_directory((box / UPPER).parent)
-        for path in (box / WORK, box / UPPER):
-            if not path.exists():
-                _make_directory(path, 0o755)
-                self.identity.own(path)
+        _make_directory(box / WORK, 0o755)
+        self.identity.own(box / WORK)
+        upper = box / UPPER
+        if not upper.exists():
+            _make_directory(upper.parent)
+            _make_directory(upper, 0o755)
+            self.identity.own(upper)
+            if chain:
+                _copy_root(self.root / "layers" / chain[0] / "diff", upper)
 
     def discard(self, path: Path, layers: Iterable[str] = (), named_by: str | None = None) -> None:
         """Delete a directory made by :meth:`new_box`, whatever a program left in it.
 
         Garbage is collected if it needed ``layers``, unless the snapshot ``named_by`` still names all of them.
         """
-        trash = self._to_trash(path)
+        trash = self._to_trash(path) if path.exists() else path
         if layers and not (named_by and self._snapshot_path(named_by).exists()):
             self.collect()
         remove_tree(trash)
@@ -184,7 +190,7 @@ class LayerStore:
         for chain in (self.root / "boxes").glob("*/*/chain.json"):
             try:
                 needed.update(json.loads(chain.read_bytes()))
-            except (OSError, ValueError):
+            except (OSError, ValueError, TypeError):
                 continue  # its box is just being removed, or went down with the machine
         return needed
 
@@ -226,7 +232,7 @@ class LayerStore:
             else:
                 if (self.root / "boxes" / owner).exists():
                     self._to_trash(self.root / "boxes" / owner)
-                self._lock_path(owner).unlink()
+                self._lock_path(owner).unlink(missing_ok=True)  # it may just have closed by itself
                 return True
             finally:
                 os.close(fd)
@@ -260,15 +266,24 @@ def _read_record(path: Path) -> SnapshotRecord | None:
     """A snapshot's record, or None where there is none that can be read."""
     try:
         content = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        return SnapshotRecord(path.stem, tuple(content["chain"]), float(content["created_at"]))
+    except (OSError, ValueError, TypeError, KeyError):
         return None
-    return SnapshotRecord(path.stem, tuple(content["chain"]), content["created_at"])
 
 
 def _write_chain(box: Path, layers: Iterable[str]) -> None:
     draft = box / "chain.new"
     draft.write_text(json.dumps(list(layers)))
     draft.replace(box / "chain.json")  # no reader may find half a list
+
+
+def _copy_root(below: Path, upper: Path) -> None:
+    """The root of an overlay is that of its writable layer alone."""
+    info = below.stat()
+    if info.st_uid != upper.stat().st_uid:
+        os.chown(upper, info.st_uid, info.st_gid)
+    upper.chmod(stat.S_IMODE(info.st_mode))
+    os.utime(upper, ns=(info.st_atime_ns, info.st_mtime_ns))
 
 
 def _make_directory(path: Path, mode: int = 0o711) -> None:

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import platform
+import resource
 import sys
-import weakref
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 from anyio import to_thread
 
-from swe_sdk.errors import CapabilityMissing, CreateFailed, NoSpace, SandboxClosed, SweError
+from swe_sdk.errors import (
+    CapabilityMissing,
+    CreateFailed,
+    NoSpace,
+    ProviderUnavailable,
+    SandboxClosed,
+    SandboxError,
+    SweError,
+)
+from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.model.ids import new_id
 from swe_sdk.paths import state_dir
 from swe_sdk.sandbox.boxside.root import RootSpec
@@ -55,11 +66,11 @@ class LocalProvider:
     def __init__(self, state: str | Path | None = None) -> None:
         self._state = Path(state).absolute() if state is not None else state_dir()
         self._store: LayerStore | None = None
+        self._opening = threading.Lock()
         self._health: ProviderHealth | None = None
         self.identity = current_identity()
         self.cgroups = Cgroups.find()
         self.boxes: dict[str, LocalBox] = {}
-        _live_providers.add(self)
 
     @property
     def state(self) -> Path:
@@ -69,13 +80,22 @@ class LocalProvider:
     @property
     def store(self) -> LayerStore:
         """The layers on disk; opened on first use, which also sweeps up after dead processes."""
-        if self._store is None:
-            self._store = LayerStore(self._state, self.identity)
-            self._store.sweep()
+        with self._opening:
+            if self._store is None:
+                self._store = self._open()
+                _open_providers.add(self)
+            return self._store
+
+    def _open(self) -> LayerStore:
+        try:
+            store = LayerStore(self._state, self.identity)
+            store.sweep()
             if self.cgroups is not None:
                 self.cgroups.sweep()
-            self.zygote = Zygote(self._state / "zygote.log", self._common_group())
-        return self._store
+            self.zygote = Zygote(self._state / "zygote.log", self._common_group(store.owner))
+        except OSError as error:
+            raise _unusable(self._state, error) from error
+        return store
 
     async def probe(self) -> ProviderHealth:
         """Make a box, run a program in it, and close it. A success is remembered."""
@@ -94,17 +114,27 @@ class LocalProvider:
         if sys.platform != "linux":
             return ProviderHealth(provider=self.name, works=False, reason="it needs Linux", remedy="use docker")
         try:
-            box = await self.create(SandboxSpec())
-            try:
-                result = await box.exec(["/bin/sh", "-c", "echo works"], cwd="/", timeout_s=20)
-            finally:
-                await box.close()
+            result = await self._try_a_box()
         except (SweError, OSError) as error:
             reason, remedy = (error.message, error.remedy) if isinstance(error, SweError) else (str(error), "")
             return ProviderHealth(provider=self.name, works=False, reason=reason, remedy=remedy, details=details)
         works = result.stdout == "works\n"
         reason = "" if works else f"a program in a box {result.summary}: {result.stderr.strip()}"
         return ProviderHealth(provider=self.name, works=works, reason=reason, details=details, limits=limits)
+
+    async def _try_a_box(self) -> ExecResult:
+        """What a program in a box comes to; tried again if the box died: one accident says nothing of a machine."""
+        try:
+            return await self._run_in_new_box()
+        except SandboxError:
+            return await self._run_in_new_box()
+
+    async def _run_in_new_box(self) -> ExecResult:
+        box = await self.create(SandboxSpec())
+        try:
+            return await box.exec(["/bin/sh", "-c", "echo works"], cwd="/", timeout_s=20)
+        finally:
+            await box.close()
 
     def _enforcement(self) -> dict[str, Enforcement]:
         def by_group(controller: str, otherwise: Enforcement) -> Enforcement:
@@ -131,7 +161,7 @@ class LocalProvider:
         try:
             box.path = self.store.new_box(box.id, chain)
         except OSError as error:
-            raise NoSpace(f"no place for a box: {error}", remedy="set SWE_SDK_STATE to another disk") from error
+            raise _unusable(self._state, error) from error
         self.boxes[box.id] = box
         try:
             self._limit(box)
@@ -141,11 +171,11 @@ class LocalProvider:
             raise
         return box
 
-    def _common_group(self) -> BoxCgroup | None:
+    def _common_group(self, owner: str) -> BoxCgroup | None:
         """The group of the zygote, and so of every box that has no limits of its own: it guards the host's memory."""
-        if self.cgroups is None or self._store is None:
+        if self.cgroups is None:
             return None
-        return self.cgroups.create(f"box-{self._store.owner}", Limits(memory_mib=_DEFAULT_MEMORY_MIB))
+        return self.cgroups.create(f"box-{owner}", Limits(memory_mib=_DEFAULT_MEMORY_MIB))
 
     def _limit(self, box: LocalBox) -> None:
         """Put a box with limits of its own into a group of its own. The kernel takes a millisecond for that."""
@@ -174,7 +204,7 @@ class LocalProvider:
             binds=[mount.model_dump() for mount in mounts],
             network=box.spec.network,
             id_range=self.identity.has_range,
-            rlimits=_rlimits(box.spec.limits),
+            rlimits=_rlimits(box.spec.limits, own_user=self.identity.has_range),
             workdir=box.spec.workdir,
             shared_memory_bytes=memory_bytes // 2,
             memory_bytes=None if is_kernels else memory_bytes,
@@ -206,7 +236,11 @@ class LocalProvider:
         self._end()
 
     def _end(self) -> None:
+        _open_providers.discard(self)
         store, self._store = self._store, None
+        for box in self.boxes.values():
+            box.end()
+        self.boxes.clear()
         if store is not None:
             self.zygote.close()
             if self.zygote.cgroup is not None:
@@ -214,7 +248,11 @@ class LocalProvider:
             store.close()
 
     def _forget(self) -> None:
+        _open_providers.discard(self)
+        self._opening = threading.Lock()
         store, self._store = self._store, None
+        for box in self.boxes.values():
+            box.forget()
         self.boxes.clear()
         if store is not None:
             self.zygote.forget()
@@ -226,22 +264,41 @@ def _merge(first: tuple[Mount, ...], second: tuple[Mount, ...]) -> tuple[Mount, 
     return tuple({mount.target: mount for mount in (*first, *second)}.values())
 
 
-def _rlimits(limits: Limits) -> dict[str, int]:
-    wanted = {"nproc": limits.pids or _DEFAULT_PIDS, "fsize": limits.file_size_bytes, "nofile": limits.open_files}
+def _rlimits(limits: Limits, *, own_user: bool) -> dict[str, int]:
+    wanted = {"nproc": limits.pids or _DEFAULT_PIDS, "fsize": limits.file_size_bytes}
+    wanted["nofile"] = limits.open_files or (None if own_user else _open_files_limit())
     return {**_RLIMITS, **{name: value for name, value in wanted.items() if value is not None}}
 
 
-_live_providers: weakref.WeakSet[LocalProvider] = weakref.WeakSet()
+def _open_files_limit() -> int:
+    """Fewer than this process may have open.
+
+    Descriptors on their way through sockets are counted for each user of the host, against the limit of whoever sends.
+    Where the programs in a box are the same user as we are, they could otherwise use up the count, and keep us from
+    talking to any box.
+    """
+    soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(256, min(soft, 1 << 20) - 128)
+
+
+def _unusable(state: Path, error: OSError) -> SweError:
+    kind = NoSpace if error.errno in (errno.ENOSPC, errno.EDQUOT) else ProviderUnavailable
+    remedy = "set SWE_SDK_STATE to a directory that you may write, on a disk with space left"
+    return kind(f"the state directory {state} cannot be used: {error}", remedy=remedy)
+
+
+_open_providers: set[LocalProvider] = set()
+"""Those that hold something which must be given back when this process ends, even if nobody else knows them."""
 
 
 @atexit.register
 def _at_exit() -> None:
-    for provider in list(_live_providers):
+    for provider in list(_open_providers):
         provider._end()
 
 
 def _after_fork() -> None:
-    for provider in list(_live_providers):
+    for provider in list(_open_providers):
         provider._forget()
 
 

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ class Zygote:
         self.cgroup = cgroup
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._starting = threading.Lock()
 
     async def create(self, message: dict[str, Any], control: socket.socket, on_born: Callable[[int], None]) -> int:
         """Make a box that serves ``control``; returns a pidfd of its first process, which is the caller's.
@@ -96,10 +98,11 @@ class Zygote:
 
     def _started(self) -> socket.socket:
         """The control socket of a zygote that is alive."""
-        if self._control is None or (self._process is not None and self._process.poll() is not None):
-            self._start()
-        assert self._control is not None
-        return self._control
+        with self._starting:
+            if self._control is None or (self._process is not None and self._process.poll() is not None):
+                self._start()
+            assert self._control is not None
+            return self._control
 
     def _start(self) -> None:
         self.close()

@@ -1,0 +1,44 @@
+"""Run the notebooks, and write them with their output as pages: ``notebooks/*.ipynb`` to ``docs/tutorials/*.md``.
+
+A cell that fails ends it. Pages are plain Markdown, so that they ask no other host for scripts, and search finds them.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import nbformat
+from nbconvert import MarkdownExporter
+from nbconvert.preprocessors import ExecutePreprocessor
+
+_ROOT = Path(__file__).resolve().parents[1]
+_PAGES = _ROOT / "docs" / "tutorials"
+_CELL_TIMEOUT_S = 300
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+_TO_DOCS = "](../docs/"
+
+
+def main() -> None:
+    """Render all of them."""
+    _PAGES.mkdir(exist_ok=True)
+    for path in sorted((_ROOT / "notebooks").glob("*.ipynb")):
+        page = _PAGES / f"{path.stem}.md"
+        page.write_text(render(path), encoding="utf-8")
+        print(page)
+
+
+def render(path: Path) -> str:
+    """The page of a notebook, run anew."""
+    notebook = nbformat.read(path, as_version=4)
+    ExecutePreprocessor(timeout=_CELL_TIMEOUT_S).preprocess(notebook, {"metadata": {"path": str(path.parent)}})
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]  # progress bars
+    text, _resources = MarkdownExporter().from_notebook_node(notebook)
+    home = str(Path.home())
+    return _ESCAPES.sub("", text).replace(_TO_DOCS, "](../").replace(home, "~")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""SIGKILL at a random moment of a batch of grades, to a random process of ours; then count what is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+TASKS = (
+    "mini__calc-1",
+    "mini__fairsplit-1",
+    "mini__headerlist-1",
+    "mini__inifile-1",
+    "mini__pathglob-1",
+    "mini__recur-1",
+    "mini__tinytpl-1",
+    "mini__ttlcache-1",
+)
+VICTIMS = ("sdk", "zygote", "box", "program")
+_ENDS_WITHIN_S = 120.0
+_SETTLES_WITHIN_S = 10.0
+
+
+@dataclass
+class Report:
+    """What one kill came to. ``problems`` is empty if everything held."""
+
+    victim: str
+    after_s: float
+    hit: bool = False
+    statuses: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def grade_command(output: Path) -> list[str]:
+    """A batch of grades, as a user starts it."""
+    arguments = ["grade", "mini", "--patches", "gold", "--workers", "2", "--output", str(output)]
+    return [sys.executable, "-m", "swe_sdk", *arguments, "--instance-ids", *TASKS]
+
+
+def duration_s(state: Path, folder: Path) -> float:
+    """How long an undisturbed batch takes, its environments built before."""
+    for _warm_up_then_measure in range(2):
+        started = time.monotonic()
+        subprocess.run(
+            grade_command(folder / "warm.jsonl"), env=_env(state, folder), check=True, capture_output=True, timeout=600
+        )
+    return time.monotonic() - started
+
+
+def kill_once(state: Path, folder: Path, victim: str, after_s: float) -> Report:
+    """Start a batch, kill ``victim`` after a while, wait for the end, and look around."""
+    report = Report(victim, after_s)
+    output = folder / "outcomes.jsonl"
+    output.unlink(missing_ok=True)
+    batch = subprocess.Popen(
+        grade_command(output),
+        env=_env(state, folder),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    time.sleep(after_s)
+    target = next(iter(_targets(batch.pid, victim)), None)
+    if target is not None:
+        report.hit = _kill(target)
+    try:
+        batch.wait(_ENDS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        report.problems.append("the batch did not end")
+        batch.kill()
+        batch.wait()
+    report.problems += _wrong_outcomes(output, report, complete=victim != "sdk" or not report.hit)
+    report.problems += _left_processes(state)
+    _sweep(state, folder)
+    report.problems += _left_files(state)
+    return report
+
+
+def random_kills(seed: int, count: int, longest_s: float) -> Iterator[tuple[str, float]]:
+    """Victims and moments, the same for the same seed."""
+    chance = random.Random(seed)
+    for number in range(count):
+        yield VICTIMS[number % len(VICTIMS)], chance.uniform(0.0, longest_s)
+
+
+def _targets(sdk: int, victim: str) -> list[int]:
+    """Pids of the kind of process asked for, among the descendants of the batch."""
+    if victim == "sdk":
+        return [sdk]
+    zygotes = _children(sdk)
+    boxes = [box for zygote in zygotes for box in _children(zygote)]
+    programs = [program for box in boxes for program in _children(box)]
+    found = {"zygote": zygotes, "box": boxes, "program": programs}[victim]
+    random.shuffle(found)
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            found += [int(child) for child in task.read_text().split()]
+        except OSError:
+            continue
+    return found
+
+
+def _kill(pid: int) -> bool:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _wrong_outcomes(output: Path, report: Report, *, complete: bool) -> list[str]:
+    """Every outcome is resolved, or masked with the true cause; or, where the SDK itself was killed, absent."""
+    problems = []
+    lines = output.read_text().splitlines() if output.exists() else []
+    for line in lines:
+        outcome = json.loads(line)
+        report.statuses.append(outcome["status"])
+        mask = outcome["mask"]
+        if outcome["status"] == "unresolved" and report.victim != "program":
+            problems.append(f"a false zero: {outcome['instance_id']}: {outcome['reason']}")
+        if mask is not None and mask["kind"] not in ("sandbox_lost", "create_failed", "environment_failed"):
+            problems.append(f"a wrong cause: {mask}")
+    if complete and len(lines) != len(TASKS):
+        problems.append(f"{len(lines)} outcomes of {len(TASKS)}")
+    return problems
+
+
+def _left_processes(state: Path) -> list[str]:
+    """Processes of a batch that is over: told by the state directory or by the zygote's own program."""
+    deadline = time.monotonic() + _SETTLES_WITHIN_S
+    while left := list(_ours(state)):
+        if time.monotonic() > deadline:
+            return [f"a process is left: {line}" for line in left]
+        time.sleep(0.05)
+    return []
+
+
+def _ours(state: Path) -> Iterator[str]:
+    marker = f"SWE_SDK_STATE={state}".encode()
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            mounts = (entry / "mountinfo").read_bytes()
+            if marker in (entry / "environ").read_bytes() or str(state).encode() in mounts:
+                yield f"{entry.name} {(entry / 'cmdline').read_bytes()!r}"
+        except OSError:
+            continue
+
+
+def _sweep(state: Path, folder: Path) -> None:
+    """What the next use of the state directory does by itself."""
+    subprocess.run(
+        [sys.executable, "-m", "swe_sdk", "doctor"],
+        env=_env(state, folder),
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+
+
+def _left_files(state: Path) -> list[str]:
+    left = [path for name in ("boxes", "owners", "trash") for path in (state / name).iterdir()]
+    groups = [path for path in Path("/sys/fs/cgroup").glob("*/swe_sdk/*.box-*") if _owner_is_gone(path)]
+    return [f"left behind: {path}" for path in (*left, *groups)]
+
+
+def _owner_is_gone(group: Path) -> bool:
+    return group.is_dir() and not Path("/proc", group.name.partition("-")[0]).exists()
+
+
+def _env(state: Path, folder: Path) -> dict[str, str]:
+    return {**os.environ, "SWE_SDK_STATE": str(state), "SWE_SDK_RESULTS": str(folder / "results")}
