@@ -2,7 +2,6 @@
 
 from swe_sdk.measure import grade, grade_many, validate
 from swe_sdk.recipes.dataset import load_tasks
-from swe_sdk.sandbox.environments import prepare
-from swe_sdk.sandbox.sandbox import Sandbox
+from swe_sdk.sandbox.sandbox import Sandbox, prepare
 
 __all__ = ["Sandbox", "grade", "grade_many", "load_tasks", "prepare", "validate"]

@@ -24,18 +24,18 @@ def grading_key(
 ) -> str:
     """Sha256 over the whole grading input, hidden tests and versions included.
 
-    A part that could not be found out (an unknown family has no recipe, an environment that failed has no key) enters
+    A ready environment stands for itself, not the paths that its sources once had. A part that could not be found out (an unknown family has no recipe, an environment that failed has no key) enters
     as null.
     """
+    described = task.private() if environment_key is None else {**task.private(), "environment": environment_key}
     return content_key(
         {
             "grader": GRADER_VERSION,
-            "task": task.private(),
+            "task": described,
             "patch": patch.sha256,
             "recipe": recipe and [recipe.family, recipe.version],
             "policy": policy.fingerprint,
             "provider": provider,
-            "environment": environment_key,
             "timeouts_s": timeouts_s,
         }
     )

@@ -7,17 +7,32 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import anyio
+
 from swe_sdk.errors import CapabilityMissing, SandboxClosed
 from swe_sdk.model.environment import Environment, ImageEnvironment, SourceEnvironment
 from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.model.patch import Patch
 from swe_sdk.model.task import Task
-from swe_sdk.sandbox import contract
+from swe_sdk.sandbox import contract, environments
 from swe_sdk.sandbox.contract import BoxStatus, Limits, Network, OnOutput, Process, SandboxProvider, Snapshot
-from swe_sdk.sandbox.environments import OnProgress, prepare
+from swe_sdk.sandbox.environments import OnProgress
 from swe_sdk.sandbox.prepared import PreparedEnvironment
 from swe_sdk.sandbox.registry import get_provider
+from swe_sdk.sandbox.stat_cache import refresh_index
 from swe_sdk.sandbox.tree import take_patch
+
+
+async def prepare(
+    target: Task | Environment, *, provider: SandboxProvider | str = "auto", on_progress: OnProgress | None = None
+) -> PreparedEnvironment:
+    """Build the environment of a task, if it is not there yet, so that its sandboxes start at once.
+
+    ``on_progress`` is called with a word on each build step. Raises ``ProviderUnavailable``, ``MissingTool``,
+    ``CapabilityMissing``, ``BuildFailed`` or a ``SandboxError``.
+    """
+    environment = target.environment if isinstance(target, Task) else target
+    return await environments.prepare(await get_provider(provider), environment, on_progress=on_progress)
 
 
 class Sandbox:
@@ -58,7 +73,7 @@ class Sandbox:
             return self
         provider = await get_provider(self._wanted_provider)
         if isinstance(self._target, SourceEnvironment | ImageEnvironment):
-            self._prepared = await prepare(provider, self._target, on_progress=self._on_progress)
+            self._prepared = await environments.prepare(provider, self._target, on_progress=self._on_progress)
         elif self._target is not None:
             self._prepared = self._target
         spec = self._prepared.spec()
@@ -70,7 +85,17 @@ class Sandbox:
         }
         self._box = await provider.create(spec.model_copy(update=changes))
         self._provider = provider
+        try:
+            if self._snapshot_id:
+                await self._refresh_index()
+        except BaseException:
+            await self.close()  # who is not let in cannot close it
+            raise
         return self
+
+    async def _refresh_index(self) -> None:
+        if self.base_commit and await self.status() == "running":
+            await refresh_index(self.box, self.workdir)
 
     async def close(self) -> None:
         """Kill everything in it and remove what it wrote; safe to call again."""
@@ -209,26 +234,36 @@ class Sandbox:
     # -- snapshots --------------------------------------------------------------------------------------------------
 
     async def snapshot(self) -> Snapshot:
-        """Freeze what was written so far; the box goes on. ``SnapshotBusy`` while processes live in it."""
+        """Freeze what was written so far; the box goes on.
+
+        ``SnapshotBusy`` while processes live in it: pause it, or stop them.
+        """
         provider: object = self._provider
         if not isinstance(provider, contract.SupportsSnapshots):
             raise self._cannot("be frozen")
-        return await provider.snapshot(self.box)
+        snapshot = await provider.snapshot(self.box)
+        await self._refresh_index()
+        return snapshot
 
     async def fork(self) -> Sandbox:
         """A second sandbox that starts with everything this one has written. The caller closes it."""
-        return await self._twin(await self.snapshot()).start()
-
-    def _twin(self, snapshot: Snapshot) -> Sandbox:
-        assert self._provider is not None
-        return Sandbox(
+        provider: object = self._provider
+        snapshot = await self.snapshot()
+        assert isinstance(provider, contract.SandboxProvider)
+        assert isinstance(provider, contract.SupportsSnapshots)
+        twin = Sandbox(
             self._prepared,
-            provider=self._provider,
+            provider=provider,
             snapshot=snapshot,
             env=self._env,
             network=self._network,
             limits=self._limits,
         )
+        try:
+            return await twin.start()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await provider.delete_snapshot(snapshot.id)  # the twin itself keeps what it stands on
 
     def __repr__(self) -> str:
         if self._box is None or self._is_closed:

@@ -53,6 +53,7 @@ def resolve_commit(source: GitSource) -> str:
     """The full id of the commit; branches, tags and short ids are looked up."""
     if _FULL_SHA.fullmatch(source.commit):
         return source.commit
+    found: str | None
     if Path(source.url).is_dir():
         done = _git("-C", source.url, "rev-parse", "--verify", "--end-of-options", f"{source.commit}^{{commit}}")
         found = done.stdout.strip()

@@ -182,7 +182,6 @@ def test_key_covers_the_whole_input(tmp_path):
     ]
     changed_task = [
         {"base_commit": "1" * 40},
-        {"environment": task.environment.model_copy(update={"env": {"A": "1"}})},
         {"family": "other"},
     ]
     keys = [
@@ -199,4 +198,7 @@ def test_key_covers_the_whole_input(tmp_path):
         key_of(task, recipe=None),
     ]
     assert len(set(keys)) == len(keys)
+    moved = task.model_copy(update={"environment": task.environment.model_copy(update={"workdir": "/elsewhere"})})
+    assert key_of(moved) == key_of(task)  # a ready environment has a key of its own, which says it all
+    assert key_of(moved, environment_key=None) != key_of(task, environment_key=None)
     assert key_of(task) == key_of(make_task(tmp_path / "repo"))
