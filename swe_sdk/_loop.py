@@ -126,4 +126,5 @@ class BlockingMethod(Generic[P, R]):
             return _LOOP.run(lambda: method(target, *args, **kwargs))
 
         call.__doc__ = method.__doc__
+        call.__wrapped__ = method.__get__(target)  # type: ignore[attr-defined]  # notebooks show its signature
         return call

@@ -28,6 +28,7 @@ def traces_of(state: Path, *owners: str) -> dict[str, list[str]]:
         "unused layers": unused_layers(state),
         "processes": [f"{pid}: {what}" for pid, what in processes_of(str(state), *owners)],
         "mounts": mounts_of(state),
+        "control groups": [str(group) for owner in owners for group in Path("/sys/fs/cgroup").glob(f"**/*{owner}*")],
     }
     return {what: names for what, names in found.items() if names}
 

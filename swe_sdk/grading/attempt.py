@@ -13,24 +13,30 @@ from swe_sdk.grading.box_git import BoxGit
 from swe_sdk.grading.classify import Failure, classify
 from swe_sdk.grading.control import blame
 from swe_sdk.grading.evaluate import frozen_env, run_tests
-from swe_sdk.grading.integrity import tampered_paths
+from swe_sdk.grading.integrity import take_back
 from swe_sdk.grading.job import Job, fresh_box
-from swe_sdk.grading.read import read_results
+from swe_sdk.grading.read import Run, read_results
 from swe_sdk.grading.run_log import RunLog
+from swe_sdk.grading.runner_files import tampered_paths
+from swe_sdk.grading.second_run import needs_second_run, second_run
 from swe_sdk.grading.set_up import PreludeTimeout, set_up
 from swe_sdk.grading.trace import Trace
+from swe_sdk.grading.witness import install, read
 from swe_sdk.recipes.contract import Resolution
 
 
 async def attempt(job: Job, trace: Trace, log: RunLog) -> Resolution | Failure:
     """What one attempt finds. Never raises, but for cancellation: whatever goes wrong is a ``Failure``.
 
-    Everything happens before one deadline; the teardown of the sandbox, which cannot be cancelled, has its own.
+    Everything happens before one deadline; the teardown of the sandbox, which cannot be cancelled, has its own, and so
+    has the second run of a submission that needs one.
     """
     trace.evidence["log_nonce"] = log.nonce
     try:
         with anyio.fail_after(job.settings.attempt_timeout_s):
-            return await _find(job, trace, log)
+            finding = await _find(job, trace, log)
+        paths = needs_second_run(job, finding)
+        return (await second_run(job, paths, trace, log, _find) if paths else None) or finding
     except Exception as error:  # noqa: BLE001  # the boundary: no failure may escape as anything but a Failure
         return classify(error, trace.stage)
 
@@ -52,9 +58,11 @@ async def _grade_in_box(job: Job, trace: Trace, log: RunLog) -> Resolution | Fai
                 return refused
             await set_up(git, job, trace, log)
         with trace.step("tests", "tests"):
-            env, timeout_s = frozen_env(job.prepared.env), job.settings.tests_timeout_s
-            result = await run_tests(git, job.task.grading.test_command, env, timeout_s, log)
-        return await read_results(job, result, trace, log)
+            command, env = job.task.grading.test_command, frozen_env(job.prepared.env)
+            witness = await install(git, command)
+            result = await run_tests(git, command, env, job.settings.tests_timeout_s, log, witness)
+            records = await read(git, witness) if witness is not None else []
+        return await read_results(job, Run(result, witness, records), trace, log)
 
 
 async def _apply(git: BoxGit, job: Job, trace: Trace) -> Failure | None:
@@ -64,13 +72,16 @@ async def _apply(git: BoxGit, job: Job, trace: Trace) -> Failure | None:
         trace.flag("empty_patch")
         return None
     await to_thread.run_sync(lambda: job.patch.files)  # cached; a huge patch takes seconds, which others may use
-    tampered = tampered_paths(job.patch, job.task.grading.test_patch)
+    tampered = tampered_paths(job.patch, job.task.grading)
     if tampered:
         trace.evidence["tampered_paths"] = tampered
     with trace.step("apply", "apply"):
         applied = await apply_patch(git, job.patch, job.recipe.ladder)
     trace.applied, trace.rung = applied.ok, applied.rung
     trace.evidence["apply"] = applied.attempts
+    if applied.ok and job.taken_back:
+        with trace.step("restore", "reset"):
+            await take_back(git, job.prepared.base_commit, job.taken_back, job.task.grading.gold_patch)
     if applied.ok or job.policy.decide("apply", "patch_unappliable").verdict == "grade":
         return None
     return Failure("patch_unappliable", "apply", "the patch does not apply")

@@ -9,9 +9,9 @@ import anyio
 from swe_sdk.errors import GradingError
 from swe_sdk.grading.box_git import BoxGit
 from swe_sdk.grading.classify import Failure
-from swe_sdk.grading.integrity import touched_paths
 from swe_sdk.grading.job import Job, fresh_box
 from swe_sdk.grading.run_log import RunLog
+from swe_sdk.grading.runner_files import touched_paths
 from swe_sdk.grading.set_up import PreludeTimeout, set_up
 from swe_sdk.grading.trace import Trace
 from swe_sdk.grading.tree import bring_back, remember

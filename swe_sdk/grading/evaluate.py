@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from swe_sdk.errors import NoSpace, SandboxLost
 from swe_sdk.grading.box_git import BoxGit
 from swe_sdk.grading.run_log import RunLog
+from swe_sdk.grading.witness import Witness
 from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.sandbox.contract import Stream
 
@@ -37,14 +38,17 @@ async def run_prelude(git: BoxGit, prelude: str, env: Mapping[str, str], timeout
     return await _run(git, driver, env, timeout_s, log)
 
 
-async def run_tests(git: BoxGit, command: str, env: Mapping[str, str], timeout_s: float, log: RunLog) -> ExecResult:
+async def run_tests(
+    git: BoxGit, command: str, env: Mapping[str, str], timeout_s: float, log: RunLog, witness: Witness | None = None
+) -> ExecResult:
     """Run the tests where the prelude left off; all that they print is the log's test section.
 
     Prelude and tests are two commands, so that nothing which the program prints can open or close the section.
     Raises ``SandboxLost``, and ``NoSpace`` where the log could not be kept.
     """
     state = f"{git.private}/state.sh"
-    script = f"if [ -f {state} ]; then . {state}; fi >/dev/null 2>&1\n{command}\n"
+    watched = "" if witness is None else witness.shell_lines
+    script = f"if [ -f {state} ]; then . {state}; fi >/dev/null 2>&1\n{watched}{command}\n"
     path = await git.write("tests.sh", script.encode("utf-8", "surrogateescape"))
     log.open_section()
     try:

@@ -1,17 +1,16 @@
-"""Keep the hidden tests the grader's own: restore what they touch, install them, and report what the model touched."""
+"""Keep the grader's files its own: restore what the hidden tests touch, install them, take back a runner's files."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swe_sdk.errors import ResetFailed, TestPatchFailed
 from swe_sdk.grading.box_git import BoxGit, problem, safe_paths
+from swe_sdk.grading.runner_files import touched_paths
 from swe_sdk.model.patch import Patch
 
-_RUNNER_FILES = frozenset(
-    {b"conftest.py", b"pytest.ini", b".pytest.ini", b"tox.ini", b"setup.cfg", b"pyproject.toml"}
-    | {b"sitecustomize.py", b"usercustomize.py"}
-)
 _ARCHIVE_BYTES = 256 << 20
 _PRESENT = """for path do if [ -e "$path" ] || [ -L "$path" ]; then printf '%s\\0' "$path"; fi; done"""
 
@@ -24,34 +23,35 @@ class HeldTests:
     archive: bytes
 
 
-def touched_paths(patch: Patch) -> tuple[bytes, ...]:
-    """Every path of a patch, old names and new ones, without repeats."""
-    return tuple(dict.fromkeys(path for file in patch.files for path in file.paths))
-
-
-def tampered_paths(patch: Patch, test_patch: Patch) -> list[str]:
-    """Paths by which a model's patch might bend its own verdict, sorted.
-
-    Files of the hidden tests (what the model wrote there is replaced), and files that configure a Python test runner
-    (left as they are, since honest patches change them too; a reader should know). Undecodable bytes are escaped.
-    """
-    hidden = set(touched_paths(test_patch))
-    suspects = {path for path in touched_paths(patch) if path in hidden or _configures_a_runner(path)}
-    return sorted(path.decode("utf-8", "backslashreplace") for path in suspects)
-
-
-def _configures_a_runner(path: bytes) -> bool:
-    name = path.rsplit(b"/", 1)[-1]
-    return name in _RUNNER_FILES or name.endswith(b".pth")
-
-
 async def restore_test_files(git: BoxGit, base_commit: str, test_patch: Patch) -> None:
     """Bring every path of the test patch to its state in the base commit, whatever the model made of it.
 
     A path that the base lacks is removed, file, link or directory: else a file that the model put there would keep the
     hidden one out. Raises ``ResetFailed``, and what the sandbox raises.
     """
-    paths = safe_paths(touched_paths(test_patch))
+    await _restore(git, base_commit, touched_paths(test_patch))
+
+
+async def take_back(git: BoxGit, base_commit: str, paths: Sequence[bytes], gold: Patch | None) -> None:
+    """Bring ``paths`` to the base, and those which the gold patch touches to its version.
+
+    Where that part of the gold patch does not apply by itself, they stay as in the base. Raises ``ResetFailed``, and
+    what the sandbox raises.
+    """
+    await _restore(git, base_commit, paths)
+    golden = [path for path in safe_paths(touched_paths(gold)) if path in paths] if gold is not None else []
+    if gold is not None and golden:
+        only = [f"--include={_literally(path)}" for path in golden]
+        await git.git("apply", *only, await git.write("gold.patch", gold.data))
+
+
+def _literally(path: bytes) -> str:
+    """A pattern of git's that matches this path alone."""
+    return re.sub(r"([*?\[\\])", r"\\\1", path.decode("utf-8", "surrogateescape"))
+
+
+async def _restore(git: BoxGit, base_commit: str, touched: Sequence[bytes]) -> None:
+    paths = safe_paths(touched)
     if not paths:
         return
     listing = await git.git_over(paths, "ls-tree", "-r", "-z", "--full-tree", "--name-only", base_commit, "--")
@@ -60,10 +60,10 @@ async def restore_test_files(git: BoxGit, base_commit: str, test_patch: Patch) -
     in_base = set(listing.stdout_bytes.split(b"\0"))
     cleared = await git.clear(paths)
     if not cleared.ok:
-        raise ResetFailed(f"could not remove the test files: {problem(cleared)}")
+        raise ResetFailed(f"could not remove what the patch put in the place of the grader's files: {problem(cleared)}")
     restored = await git.git_over([p for p in paths if p in in_base], "checkout", "-q", "-f", base_commit, "--")
     if not restored.ok:
-        raise ResetFailed(f"could not restore the test files: {problem(restored)}")
+        raise ResetFailed(f"could not restore the grader's files: {problem(restored)}")
 
 
 async def install_tests(git: BoxGit, test_patch: Patch) -> None:

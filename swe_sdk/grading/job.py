@@ -33,6 +33,8 @@ class Job:
     provider: SandboxProvider
     prepared: PreparedEnvironment
     key: str
+    taken_back: tuple[bytes, ...] = ()
+    """Paths of the patch that are brought back to the base (or to the gold patch's version) once it is applied."""
 
 
 @asynccontextmanager

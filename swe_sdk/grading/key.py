@@ -8,7 +8,7 @@ from swe_sdk.model.policy import Policy
 from swe_sdk.model.task import Task
 from swe_sdk.recipes.contract import Recipe
 
-GRADER_VERSION = "1"
+GRADER_VERSION = "2"
 """Changes whenever this package may give another verdict on the same input."""
 
 
@@ -24,8 +24,8 @@ def grading_key(
 ) -> str:
     """Sha256 over the whole grading input, hidden tests and versions included.
 
-    A ready environment stands for itself, not the paths that its sources once had. A part that could not be found out (an unknown family has no recipe, an environment that failed has no key) enters
-    as null.
+    A ready environment stands for itself, not the paths that its sources once had. A part that could not be found out
+    (an unknown family has no recipe, an environment that failed has no key) enters as null.
     """
     described = task.private() if environment_key is None else {**task.private(), "environment": environment_key}
     return content_key(

@@ -3,33 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from anyio import to_thread
 
 from swe_sdk.grading.classify import Failure
+from swe_sdk.grading.cross_check import cross_check
 from swe_sdk.grading.job import Job
 from swe_sdk.grading.run_log import RunLog
 from swe_sdk.grading.trace import Trace
+from swe_sdk.grading.witness import Record, Witness
 from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.recipes.contract import Resolution
 
 
-async def read_results(job: Job, result: ExecResult, trace: Trace, log: RunLog) -> Resolution | Failure:
+@dataclass(frozen=True)
+class Run:
+    """What the tests left behind besides their log."""
+
+    result: ExecResult
+    witness: Witness | None = None
+    records: list[Record] = field(default_factory=list)
+
+
+async def read_results(job: Job, run: Run, trace: Trace, log: RunLog) -> Resolution | Failure:
     """The recipe's verdict on the test section, or why there can be none.
 
     Statuses are read in any case: an unresolved outcome after a timeout still shows which tests had passed.
     """
+    result = run.result
     trace.evidence["tests"] = {"status": result.status, "exit_code": result.exit_code}
     if log.dropped_bytes:
         trace.flag("log_truncated")
     with trace.step("parse", "parse"):
         statuses = await to_thread.run_sync(lambda: job.recipe.parse(job.task, log.section()))
         resolution = job.recipe.judge(job.task, statuses, result.exit_code)
+        disagreement = await to_thread.run_sync(_disagreement, job, resolution, run, trace)
     trace.tests = resolution.tests
-    failure = _failure(job, result, statuses, log)
-    if failure is not None and job.policy.decide(failure.stage, failure.kind).verdict != "grade":
-        return failure
+    for failure in (_failure(job, result, statuses, log), disagreement):
+        if failure is not None and job.policy.decide(failure.stage, failure.kind).verdict != "grade":
+            return failure
     return _without_a_patch(resolution) if not job.patch.exists else resolution
+
+
+def _disagreement(job: Job, resolution: Resolution, run: Run, trace: Trace) -> Failure | None:
+    if run.witness is None:
+        return None
+    watch = run.witness.watch
+    if resolution.resolved and not run.records:
+        trace.flag("no_results_file")
+    trace.evidence["results_file"] = {"runner": watch.runner, "required": watch.required, "records": len(run.records)}
+    return cross_check(job.task, job.recipe, resolution, watch, run.records, run.result.exit_code)
 
 
 def _failure(job: Job, result: ExecResult, statuses: Mapping[str, str], log: RunLog) -> Failure | None:

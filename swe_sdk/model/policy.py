@@ -40,6 +40,8 @@ FailureKind = Literal[
     "prelude_failed",  # the dataset's own set-up commands failed
     "provider_unavailable",  # the provider does not work here
     "reset_failed",  # the repository could not be brought to its base
+    "results_disagree",  # the log of the tests and the runner's own results contradict each other
+    "runner_files",  # the patch resolves the task only with its own version of files that configure the test runner
     "sandbox_lost",  # the sandbox died
     "test_patch_failed",  # the hidden tests could not be installed
     "timeout",  # a stage's time ran out
@@ -65,6 +67,8 @@ DECISIONS: Mapping[tuple[str, str], Decision] = {
     ("apply", "patch_unappliable"): _UNRESOLVED,
     ("tests", "timeout"): _UNRESOLVED,
     ("tests", "memory_limit"): _UNRESOLVED,
+    ("tests", "runner_files"): _UNRESOLVED,
+    ("parse", "results_disagree"): _UNRESOLVED,
     ("parse", "unparseable"): _UNRESOLVED,
     ("*", "cancelled"): _MASK_RETRY,
     ("*", "capability_missing"): _MASK,

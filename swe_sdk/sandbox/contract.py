@@ -202,9 +202,17 @@ class SupportsSnapshots(Protocol):
     """A provider whose boxes can be frozen, and forked in time that does not grow with their size."""
 
     async def snapshot(self, box: Box) -> Snapshot:
-        """Freeze what ``box`` has written. The box goes on, on top of the frozen layer.
+        """Freeze what ``box`` has written. The box goes on, with its id, its files and its status.
 
-        ``SnapshotBusy`` while processes are alive in it: stop them first.
+        Where nothing runs in it, that takes the same time whatever it holds. Where processes live in it and it is
+        paused, what it has written is copied and the processes notice nothing; the snapshot is then as after a crash
+        of the box's machine: every write that had returned is in it, of those under way any part. It holds files, not
+        processes, and no content of deleted files. Processes that run on are ``SnapshotBusy``, which names them: pause
+        the box, or stop them. Calls that come meanwhile wait; ``SnapshotBusy`` as well if one is under way.
+
+        ``NoSpace`` where the disk is full. Whatever is raised, the box goes on and nothing is left of the snapshot.
+        A snapshot survives its box and this process; what a crash of the whole machine may take is the provider's to
+        say.
         """
 
     async def delete_snapshot(self, snapshot_id: str) -> None:

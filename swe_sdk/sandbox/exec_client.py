@@ -106,14 +106,12 @@ async def _leave_to_supervisor(call: Call, streams: _Streams) -> None:
 
 
 def _message(request: ExecRequest) -> frames.Message:
-    cookie = secrets.token_hex(8)
     return {
         "op": "exec",
         "argv": list(request.argv),
         "cwd": request.cwd,
         "uid": request.uid,
-        "cookie": cookie,
-        "env": {**request.env, COOKIE: cookie},
+        "env": {**request.env, COOKIE: secrets.token_hex(8)},
     }
 
 

@@ -69,6 +69,8 @@ class Sandbox:
 
     async def start(self) -> Sandbox:
         """Build the environment if need be, and bring up the box, unless it is up already (a fork is)."""
+        if self._is_closed:
+            raise SandboxClosed("the sandbox is closed", remedy="make a new one")
         if self._box is not None:
             return self
         provider = await get_provider(self._wanted_provider)

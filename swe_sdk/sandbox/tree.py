@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swe_sdk.errors import TransferFailed
+from swe_sdk.errors import SandboxLost, TransferFailed
 from swe_sdk.model.ids import new_id
 from swe_sdk.model.patch import Patch
 from swe_sdk.sandbox.build import BASE_PATH
@@ -72,6 +72,8 @@ async def take_patch(box: Box, *, workdir: str, base_commit: str) -> Patch:
         # an environment of its own: none of the task's variables may reach git or bash
         command = ["env", "-i", *(f"{name}={value}" for name, value in env.items()), "/bin/bash", "-c", _SCRIPT]
         result = await box.exec(command, cwd="/", timeout_s=DIFF_TIMEOUT_S)
+        if result.status == "lost":
+            raise SandboxLost("the sandbox died while its patch was taken")
         if not result.ok:
             raise TransferFailed(
                 f"the patch could not be taken: git {result.summary}: {result.stderr.strip()[-500:]}",

@@ -10,11 +10,10 @@ from swe_sdk.grading.integrity import (
     install_tests,
     put_back_tests,
     restore_test_files,
-    tampered_paths,
-    touched_paths,
 )
+from swe_sdk.grading.runner_files import touched_paths
 from swe_sdk.model.patch import EMPTY_PATCH, Patch
-from tests.grading.tiny import CHECK, GOLD, NEW_CHECK, TEST_PATCH, diff
+from tests.grading.tiny import CHECK, NEW_CHECK, TEST_PATCH, diff
 
 anyio_mark = pytest.mark.anyio
 HIDDEN = Patch.of(TEST_PATCH)
@@ -125,25 +124,3 @@ async def test_hostile_git_configuration_is_not_obeyed(git):
     await restore_test_files(git, "HEAD", HIDDEN)
     await install_tests(git, HIDDEN)
     assert not (await git.box.exec("ls /tmp/evil")).ok
-
-
-def test_tampered_paths_are_hidden_tests_and_runner_files():
-    touched = {
-        "src.txt": "x",
-        "tests/extra.sh": "x",
-        "pkg/conftest.py": "x",
-        "setup.cfg": "x",
-        "my_conftest.py": "x",
-        "evil.pth": "x",
-        "d\xe9/tox.ini": "x",
-    }
-    patch = Patch.of(diff({}, touched))
-    expected = ["d\xe9/tox.ini", "evil.pth", "pkg/conftest.py", "setup.cfg", "tests/extra.sh"]
-    assert tampered_paths(patch, HIDDEN) == expected
-    assert tampered_paths(Patch.of(GOLD), HIDDEN) == []
-    assert tampered_paths(EMPTY_PATCH, HIDDEN) == []
-
-
-def test_old_names_of_moved_tests_count_too():
-    moved = b"diff --git a/tests/check.sh b/x.sh\nsimilarity index 100%\nrename from tests/check.sh\nrename to x.sh\n"
-    assert tampered_paths(Patch.of(moved), HIDDEN) == ["tests/check.sh"]

@@ -24,6 +24,7 @@ _DEVICE_LINKS = {
 }
 _MASKED = ("kallsyms", "key-users", "keys")
 """What everybody may read there; the rest of it is closed to whoever is not root on the host."""
+_PROC_FLAGS = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
 _PROGRAM_CAPS = frozenset(
     {
         kernel.CAP_CHOWN,
@@ -101,7 +102,7 @@ def enter_box(spec: RootSpec) -> int:
     )
     for fd, target in trees:
         kernel.attach_tree(fd, target, within=stage)
-    kernel.mount("proc", f"{stage}/proc", "proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
+    kernel.mount("proc", f"{stage}/proc", "proc", _PROC_FLAGS)
     _mask(f"{stage}/proc")
     _make_devices(f"{stage}/dev", spec.shared_memory_bytes)
     socket.sethostname(spec.hostname)
@@ -110,6 +111,7 @@ def enter_box(spec: RootSpec) -> int:
     kernel.detach_mount(".")
     os.chdir("/")
     _no_namespaces_within()
+    _freeze_proc()
     for name, limit in spec.rlimits.items():
         _limit(name, limit)
     _drop_privileges(spec)
@@ -131,6 +133,8 @@ def _drop_privileges(spec: RootSpec) -> None:
     else:
         kernel.set_capabilities(_FILE_CAPS)
     kernel.hide_from_debuggers()
+    if spec.network == "host":
+        kernel.shut_abstract_sockets_out()  # they belong to the network, with which the box shares the host's
     seccomp.install()
 
 
@@ -183,6 +187,15 @@ def _no_namespaces_within() -> None:
         _write("/proc/sys/user/max_user_namespaces", "0")
     except OSError:
         pass  # not writable for a single mapped id on some kernels; a defence in depth, not the wall
+
+
+def _freeze_proc() -> None:
+    """Programs read /proc and write nothing there.
+
+    Above all not their own ``oom_score_adj``: those that make themselves less likely to be killed than their supervisor
+    have it killed in their place when the box's memory is full.
+    """
+    kernel.mount(None, "/proc", None, _PROC_FLAGS | kernel.MS_REMOUNT | kernel.MS_BIND | kernel.MS_RDONLY)
 
 
 def _limit(name: str, limit: int) -> None:

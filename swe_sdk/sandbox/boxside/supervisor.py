@@ -80,16 +80,22 @@ class Transfer:
     """A file on its way into the box or out of it. Both ends are owned, and closed by :meth:`close`.
 
     The SDK sends its end and gets none of ours: descriptors on their way are counted for each user, so that a program
-    could otherwise use up the count, and with it the supervisor's power to answer.
+    could otherwise use up the count, and with it the supervisor's power to answer. What is copied is ``size`` bytes at
+    most: a program may let its file grow for ever.
     """
 
-    def __init__(self, source: int, target: int) -> None:
+    def __init__(self, source: int, target: int, size: int) -> None:
         self._source = source
         self._target = target
+        self._left = size
+        self.copied = 0
 
     def step(self) -> bool:
         """Copy a piece; False when there is nothing left."""
-        return os.sendfile(self._target, self._source, None, _PIECE_BYTES) > 0
+        copied = os.sendfile(self._target, self._source, None, min(self._left, _PIECE_BYTES))
+        self._left -= copied
+        self.copied += copied
+        return copied > 0
 
     def close(self) -> None:
         """Let go of both files."""
@@ -320,10 +326,9 @@ class Supervisor:
         if not alive:
             self._finished.clear()
             return
-        held = memory.held_bytes(alive)
-        if sum(held.values()) + memory.shared_bytes() <= limit:
+        total, largest = memory.usage(alive)
+        if total <= limit:
             return
-        largest = max(held, key=lambda pid: held[pid])
         command = self._owner_of(largest, alive)
         if command is None:
             _signal_all([largest], signal.SIGKILL)  # left behind by a command that has ended
@@ -349,21 +354,32 @@ class Supervisor:
     # -- the rest ---------------------------------------------------------------------------------------------------
 
     def _op_read(self, connection: Connection, message: frames.Message) -> None:
-        """Copy a regular file of the box into the file that came with the request."""
-        self._begin_transfer(connection, message, write=False)
+        """Copy a regular file of the box into the file that came with the request.
+
+        If that has no ``room`` for it, the answer is how large it is; or, to ``cut`` it, as much is copied as fits.
+        """
+        (theirs,) = connection.decoder.take_fds()
+        ours = self._open(message, theirs, write=False)
+        size = os.fstat(ours).st_size
+        transfer = Transfer(ours, theirs, min(size, message["room"]))
+        if size > message["room"] and not message["cut"]:
+            transfer.close()
+            connection.reply({"ev": "larger", "size": size})
+        else:
+            self._transfers[connection] = transfer
 
     def _op_write(self, connection: Connection, message: frames.Message) -> None:
         """Copy the file that came with the request over a file of the box."""
-        self._begin_transfer(connection, message, write=True)
-
-    def _begin_transfer(self, connection: Connection, message: frames.Message, *, write: bool) -> None:
         (theirs,) = connection.decoder.take_fds()
+        ours = self._open(message, theirs, write=True)
+        self._transfers[connection] = Transfer(theirs, ours, os.fstat(theirs).st_size)
+
+    def _open(self, message: frames.Message, theirs: int, *, write: bool) -> int:
         try:
-            ours = files.open_regular(self._root, message["path"], write=write, mode=int(message.get("mode", 0o644)))
+            return files.open_regular(self._root, message["path"], write=write, mode=int(message.get("mode", 0o644)))
         except BaseException:
             os.close(theirs)
             raise
-        self._transfers[connection] = Transfer(theirs, ours) if write else Transfer(ours, theirs)
 
     def _copy_on(self, connection: Connection) -> None:
         """Copy one more piece of a transfer, so that a large file does not keep everybody else waiting."""
@@ -371,7 +387,7 @@ class Supervisor:
         try:
             if transfer.step():
                 return
-            connection.reply({"ev": "ok"})
+            connection.reply({"ev": "ok", "copied": transfer.copied})
         except OSError as error:
             connection.reply({"ev": "error", "error": str(error), "errno": error.errno})
         del self._transfers[connection]

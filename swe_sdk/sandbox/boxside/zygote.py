@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable
 
 from . import frames, kernel, merging, root, supervisor
+from .watch import Watch
 
 _NAMESPACES = (
     kernel.CLONE_NEWUSER
@@ -45,19 +46,21 @@ def main(fd: int) -> None:
     poll = select.poll()
     poll.register(control, select.POLLIN)
     poll.register(reader, select.POLLIN)
+    watch = Watch()
     while True:
-        for ready, _events in poll.poll():
+        for ready, _events in poll.poll(watch.patience_ms):
             if ready == reader:
-                _collect_children(reader)
+                _collect_children(reader, watch)
                 continue
             data, fds = frames.receive(control, 1)
             if not data:
                 os._exit(0)
             for connection in fds:
-                _serve(socket.socket(fileno=connection), (control.fileno(), reader, writer))
+                _serve(socket.socket(fileno=connection), (control.fileno(), reader, writer), watch)
+        watch.look()
 
 
-def _collect_children(reader: int) -> None:
+def _collect_children(reader: int, watch: Watch) -> None:
     try:
         while os.read(reader, 512):
             pass
@@ -65,13 +68,15 @@ def _collect_children(reader: int) -> None:
         pass
     while True:
         try:
-            if os.waitpid(-1, os.WNOHANG)[0] == 0:
-                return
+            pid, _status = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
             return
+        if pid == 0:
+            return
+        watch.remove(pid)
 
 
-def _serve(connection: socket.socket, inherited: tuple[int, ...]) -> None:
+def _serve(connection: socket.socket, inherited: tuple[int, ...], watch: Watch) -> None:
     """One request: the SDK has written it at once, so a blocking read is short."""
     decoder = frames.Decoder()
     try:
@@ -81,7 +86,9 @@ def _serve(connection: socket.socket, inherited: tuple[int, ...]) -> None:
                 return
             decoder.feed(data, fds)
         flags, main = _box(message, decoder.fds) if "spec" in message else _merge(message, decoder.fds)
-        _start(connection, message["id_map"], flags, main, inherited)
+        pid = _start(connection, message["id_map"], flags, main, inherited)
+        if "spec" in message:
+            watch.add(pid)
     except (OSError, ValueError) as error:
         _tell(connection, {"ev": "failed", "error": str(error), "errno": getattr(error, "errno", None)})
     finally:
@@ -119,7 +126,7 @@ def _merge(message: frames.Message, fds: list[int]) -> tuple[int, _Main]:
     return kernel.CLONE_NEWUSER, main
 
 
-def _start(connection: socket.socket, id_map: str | None, flags: int, main: _Main, inherited: tuple[int, ...]) -> None:
+def _start(connection: socket.socket, id_map: str | None, flags: int, main: _Main, inherited: tuple[int, ...]) -> int:
     """Clone a process that runs ``main`` in new namespaces. ``id_map``: its ids, or None for the caller's own alone."""
     go_read, go_write = os.pipe2(os.O_CLOEXEC)
     caller = (os.geteuid(), os.getegid())
@@ -138,6 +145,7 @@ def _start(connection: socket.socket, id_map: str | None, flags: int, main: _Mai
         _tell(connection, {"ev": "created", "pid": pid}, (pidfd,))
         os.close(pidfd)
         os.write(go_write, b"1")
+        return pid
     except OSError:
         os.kill(pid, signal.SIGKILL)
         raise

@@ -7,8 +7,9 @@ import os
 import select
 import signal
 import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -40,6 +41,9 @@ _STOP_CAP_S = 20.0
 _END_CAP_S = 2.0
 _CALL_TIMEOUT_S = 30.0
 _TRANSFER_TIMEOUT_S = 3600.0
+_READ_LIMIT_BYTES = 1 << 30
+_FIRST_ROOM_BYTES = 1 << 16
+"""What is read without asking first how much it is."""
 _BASE_ENV = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": HOME,
@@ -75,6 +79,8 @@ class LocalBox:
         self.own_cgroup: BoxCgroup | None = None
         self._is_closed = False
         self._is_paused = False
+        self.is_lost = False
+        """Whether a call has found it dead: the kernel may take a moment longer to bury its first process."""
         self._uses = 0
         self.freezing = anyio.Lock()
         """Held while a snapshot is made of it."""
@@ -105,6 +111,7 @@ class LocalBox:
             raise
         ours.setblocking(False)
         self._control = ours
+        self.is_lost = False
 
     def _on_born(self, pid: int) -> None:
         if self.own_cgroup is not None:
@@ -183,7 +190,7 @@ class LocalBox:
         """From the kernel: whether its first process lives."""
         if self._is_closed:
             return "stopped"
-        if self._pidfd < 0 or self._control is None or _has_ended(self._pidfd) or _has_ended(self._control.fileno()):
+        if self.is_lost or self._pidfd < 0 or _has_ended(self._pidfd):
             return "lost"
         return "paused" if self._is_paused else "running"
 
@@ -219,6 +226,7 @@ class LocalBox:
             async with self._used():
                 with self._lost_or_closed():
                     result = await exec_client.run(await open_call(self._ready_control()), request)
+            self.is_lost = self.is_lost or result.status == "lost"
             return self._explained(result)
         except exec_client.KillUnconfirmed as unconfirmed:
             await self.stop()
@@ -283,9 +291,9 @@ class LocalBox:
     async def read(self, path: str) -> bytes:
         """The content of a regular file."""
         with _memory_file() as file:
-            await self._transfer("read", path, file)
+            size = await self._copy_out(path, file, room=_FIRST_ROOM_BYTES, make_room=partial(_allocate, file))
             file.seek(0)
-            return await to_thread.run_sync(file.read)
+            return await to_thread.run_sync(file.read, size)
 
     async def write(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
         """Create or replace a file."""
@@ -300,21 +308,38 @@ class LocalBox:
 
     async def download(self, remote: str, local: Path) -> None:
         """Copy a file out."""
-        partial = Path(local).with_name(f".{new_id('part')}")
+        half_made = Path(local).with_name(f".{new_id('part')}")
         with _DiskErrors(str(local)):
             try:
-                with partial.open("wb") as target:
-                    await self._transfer("read", remote, target)
-                partial.replace(local)
+                with half_made.open("wb") as target:
+                    await self._copy_out(remote, target, room=0, make_room=partial(_require_space, target))
+                half_made.replace(local)
             finally:
-                partial.unlink(missing_ok=True)
+                half_made.unlink(missing_ok=True)
 
-    async def _transfer(self, operation: str, path: str, file: BinaryIO, **options: Any) -> None:
+    async def _copy_out(self, path: str, file: BinaryIO, *, room: int, make_room: Callable[[int], None]) -> int:
+        """Fill ``file``, which has ``room`` bytes of room at first, and return how many it got.
+
+        ``make_room`` makes more, or raises ``OSError``. How large a file of the box claims to be is the choice of its
+        programs, and costs them nothing.
+        """
+        reply = await self._transfer("read", path, file, room=room, cut=False)
+        if reply["ev"] == "larger":
+            size = int(reply["size"])
+            try:
+                make_room(size)
+            except OSError as error:
+                raise TransferFailed(f"cannot read {path!r} of the sandbox, {size:,} bytes: {error.strerror}") from None
+            reply = await self._transfer("read", path, file, room=size, cut=True)
+        return int(reply["copied"])
+
+    async def _transfer(self, operation: str, path: str, file: BinaryIO, **options: Any) -> dict[str, Any]:
         """Have the supervisor copy between a file of the box and one of ours."""
         message = {"op": operation, "path": os.path.join(self._spec.workdir, path), **options}
         try:
             async with self._used():
-                await self._call(message, [file.fileno()], timeout_s=_TRANSFER_TIMEOUT_S)
+                reply, _fds = await self._call(message, [file.fileno()], timeout_s=_TRANSFER_TIMEOUT_S)
+                return reply
         except _Refused as refused:
             if refused.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise NoSpace(f"no space left to {operation} {path!r}") from None
@@ -350,7 +375,7 @@ class LocalBox:
     def _live_control(self) -> socket.socket:
         if self._is_closed:
             raise SandboxClosed(f"box {self._id} is closed")
-        if self._control is None:
+        if self._control is None or self.is_lost:
             raise SandboxLost(f"box {self._id} is dead")
         return self._control
 
@@ -380,6 +405,7 @@ class _LostOrClosed:
         if isinstance(error, PeerGone | SandboxLost):
             if self._box.is_closed:
                 raise SandboxClosed(f"box {self._box.id} was closed meanwhile") from None
+            self._box.is_lost = True
             if isinstance(error, PeerGone):
                 raise SandboxLost(f"box {self._box.id} died") from None
         if isinstance(error, TimeoutError):
@@ -413,6 +439,19 @@ def _memory_file() -> BinaryIO:
     return os.fdopen(os.memfd_create("transfer", os.MFD_CLOEXEC), "w+b")
 
 
+def _allocate(file: BinaryIO, size: int) -> None:
+    """Take the memory here: what the supervisor took would count as its box's, and might be its end."""
+    if size > _READ_LIMIT_BYTES:
+        raise OSError(errno.EFBIG, f"more than {_READ_LIMIT_BYTES:,} are downloaded, not read")
+    os.posix_fallocate(file.fileno(), 0, size)
+
+
+def _require_space(file: BinaryIO, size: int) -> None:
+    disk = os.fstatvfs(file.fileno())
+    if size > disk.f_bavail * disk.f_frsize:
+        raise OSError(errno.EFBIG, "more than the disk has left")
+
+
 def _fill(file: BinaryIO, data: bytes) -> None:
     file.write(data)
     file.flush()
@@ -426,8 +465,8 @@ def _kill(pidfd: int) -> None:
         pass
 
 
-def _has_ended(fd: int, *, within_s: float = 0.0) -> bool:
-    """Whether a process, by its pidfd, or the one at the other end of a control socket has ended."""
+def _has_ended(pidfd: int, *, within_s: float = 0.0) -> bool:
+    """Whether a process, by its pidfd, has ended."""
     poll = select.poll()
-    poll.register(fd, select.POLLIN)
+    poll.register(pidfd, select.POLLIN)
     return bool(poll.poll(within_s * 1000))

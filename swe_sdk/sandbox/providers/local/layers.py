@@ -71,6 +71,7 @@ class LayerStore:
         for directory in (root, *(root / name for name in _DIRECTORIES)):
             # The box's user must be able to pass through, not to list. Above STATE its own permissions do not matter.
             _make_directory(directory)
+        identity.close_to_others(root)  # a setuid program in a layer would make anybody its owner
         self._boxes = root / "boxes" / self.owner
         with self.lock():  # a sweep must not find the lock file before it is locked
             self._owner_lock = os.open(self._lock_path(self.owner), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)

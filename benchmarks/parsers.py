@@ -1,0 +1,93 @@
+"""Log parsers in megabytes a second, beside those of the official harness, on the same logs."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+from benchmarks.lab import Lab
+from benchmarks.rows import Row, Target, Unavailable, missing
+from benchmarks.shared import shared_datasets
+from swe_sdk.recipes.parsers import decode_log, lenient_section, parse_log
+
+TITLE = "Log parsers"
+_PREFIX = "parse_log_"
+_TARGET = Target(2, is_least=True)
+Parse = Callable[[str], dict[str, str]]
+
+
+@dataclass
+class Speed:
+    """One parser over all logs of its framework."""
+
+    parse: Parse
+    best_s: float = float("inf")
+
+    def measure(self, texts: Sequence[str]) -> float:
+        """Parse everything once; the seconds it took."""
+        start = time.perf_counter()
+        for text in texts:
+            self.parse(text)
+        elapsed = time.perf_counter() - start
+        self.best_s = min(self.best_s, elapsed)
+        return elapsed
+
+
+async def rows(lab: Lab) -> list[Row]:
+    """A row for each framework of which there are logs."""
+    try:
+        official = _official()
+        logs = _sections(official, lab.settings.parser_logs)
+    except Unavailable as error:
+        return [missing("parsers", error)]
+    return [row for name, texts in sorted(logs.items()) for row in _rows(name, texts, official[name], lab)]
+
+
+def _rows(name: str, texts: list[str], theirs: Parse, lab: Lab) -> Iterator[Row]:
+    def ours(text: str) -> dict[str, str]:
+        return parse_log(name, text)
+
+    assert all(ours(text) == theirs(text) for text in texts), f"the parsers of {name} disagree"
+    first, second = Speed(ours), Speed(theirs)
+    spent = 0.0
+    while spent < 2 * lab.settings.parser_seconds:
+        spent += first.measure(texts) + second.measure(texts)
+    megabytes = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) / 1e6
+    short = name.removeprefix(_PREFIX)
+    official = Row(f"{short}, swebench {version('swebench')}", megabytes / second.best_s, "MB/s")
+    yield official
+    note = f"{len(texts)} logs, {megabytes:.2f} MB"
+    ratio = second.best_s / first.best_s
+    yield Row(f"{short}, ours", megabytes / first.best_s, "MB/s", None, ratio, "official", _TARGET, note)
+
+
+def _official() -> dict[str, Parse]:
+    """The Python parsers of the official harness, by name."""
+    try:
+        from swebench.harness.log_parsers import PARSER_REGISTRY
+    except ImportError:
+        raise Unavailable("the official harness is not installed (pip install swebench==5.0.2)") from None
+    return {
+        name: _without_spec(parse) for name, parse in PARSER_REGISTRY.items() if parse.__module__.endswith(".python")
+    }
+
+
+def _without_spec(parse: Callable[[str, Any], dict[str, str]]) -> Parse:
+    return lambda text: parse(text, None)
+
+
+def _sections(official: dict[str, Parse], most: int | None) -> dict[str, list[str]]:
+    """The test sections of the shared logs, by the name of their parser; of each at most so many."""
+    folder = shared_datasets() / "logs"
+    found: dict[str, list[str]] = defaultdict(list)
+    for line in (folder / "index.jsonl").read_text("utf-8").splitlines():
+        row = json.loads(line)
+        texts = found[row["framework"]] if row["framework"] in official else None
+        if texts is not None and (most is None or len(texts) < most):
+            texts.append(lenient_section(decode_log((folder / row["file"]).read_bytes())).text)
+    return {name: texts for name, texts in found.items() if any(texts)}

@@ -1,0 +1,144 @@
+"""Which files of a submission can bend its own verdict without touching what it is asked to repair. Pure.
+
+Honest patches touch such files too, so their being touched proves nothing; it calls for a second look
+(:mod:`swe_sdk.grading.second_run`).
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Iterable
+
+from swe_sdk.model.patch import Patch
+from swe_sdk.model.task import GradingSpec
+
+_NAMES = frozenset(
+    # Python: what pytest, tox, setuptools and the interpreter itself read
+    b"conftest.py pytest.ini .pytest.ini pytest.toml .pytest.toml tox.ini tox.toml noxfile.py setup.cfg setup.py"
+    b" pyproject.toml sitecustomize.py usercustomize.py .coveragerc"
+    # JavaScript
+    b" package.json .npmrc .yarnrc .yarnrc.yml .pnp.cjs .taprc .nycrc .swcrc jasmine.json"
+    # variables and attributes
+    b" .env .flaskenv .envrc .gitattributes".split()
+)
+_PATTERNS = re.compile(
+    rb"""
+      .*\.(?:pth|py[cod]|so)                                      # paths; compiled code, which goes before its source
+    | \.(?:mocharc|babelrc|nycrc|c8rc)(?:\..*)?
+    | (?:jest|vitest|vite|ava|babel|karma|mocha|playwright|cypress|web-test-runner)\.(?:config|conf|workspace)\..*
+    | tsconfig(?:\..*)?\.json
+    """,
+    re.VERBOSE,
+)
+_FOLDERS = re.compile(rb"node_modules|site-packages|__pycache__|.*\.(?:egg-info|dist-info)")
+_OWN_RUNNERS = frozenset(
+    b"tests/runtests.py django/test/runner.py bin/test sympy/testing/runtests.py sympy/utilities/runtests.py".split()
+)
+"""Runners that are part of the repository which they test."""
+_TEST_FOLDERS = frozenset((b"tests", b"test", b"__tests__", b"spec", b"specs"))
+_TEST_MODULE = re.compile(rb"tests?\.py|test[_-].*|.*[_-]tests?\.\w+|.*\.(?:test|spec)\.\w+|.*_spec\.\w+")
+_SHADOWED = frozenset(name.encode() for name in sys.stdlib_module_names) | frozenset(
+    b"pytest _pytest py pluggy iniconfig packaging attr attrs toml tomli more_itertools atomicwrites wcwidth pathlib2"
+    b" exceptiongroup importlib_metadata colorama pygments typing_extensions xdist hypothesis coverage nose".split()
+)
+_MODULE = re.compile(rb"([^/.]+)(?:\.py|/__init__\.py)")
+
+
+def touched_paths(patch: Patch) -> tuple[bytes, ...]:
+    """Every path of a patch, old names and new ones, without repeats."""
+    return tuple(dict.fromkeys(path for file in patch.files for path in file.paths))
+
+
+def runner_files(patch: Patch, spec: GradingSpec) -> tuple[bytes, ...]:
+    """Paths of ``patch`` that decide how the hidden tests run, in its order, but for the hidden tests themselves.
+
+    * Files that configure a runner or an interpreter, wherever they lie, and runners that the repository brings along;
+      files that the test command names.
+    * What is imported in the place of something else: compiled code, a package beside a hidden test of its name, new
+      modules at the top named like one of the standard library or of pytest.
+    * Whatever surrounds the hidden tests in their folder, such as ``tests/__init__.py``, but for test modules.
+    """
+    hidden = touched_paths(spec.test_patch)
+    rules = _Rules(hidden, spec.test_command)
+    added = {file.new for file in patch.files if file.old is None}
+    return tuple(
+        path for path in touched_paths(patch) if path not in hidden and rules.matches(path, is_new=path in added)
+    )
+
+
+def tampered_paths(patch: Patch, spec: GradingSpec) -> list[str]:
+    """Hidden tests that ``patch`` touches and its runner files, for a reader: sorted, undecodable bytes escaped."""
+    hidden = set(touched_paths(spec.test_patch))
+    suspects = [path for path in touched_paths(patch) if path in hidden]
+    return shown([*suspects, *runner_files(patch, spec)])
+
+
+def shown(paths: Iterable[bytes]) -> list[str]:
+    """Paths as sorted text."""
+    return sorted(path.decode("utf-8", "backslashreplace") for path in paths)
+
+
+class _Rules:
+    """What the hidden tests and their command single out."""
+
+    def __init__(self, hidden: Iterable[bytes], command: str) -> None:
+        hidden = tuple(hidden)
+        folders = {path.rpartition(b"/")[0] for path in hidden}
+        roots = {root for path in hidden if (root := _test_root(path)) is not None}
+        self._named = _paths_in(command)
+        self._test_roots = tuple(root + b"/" for root in roots)
+        self._import_roots = tuple(root + b"/" if root else b"" for root in {b"", b"src", b"lib", *roots, *folders})
+        self._packages = tuple({path.removesuffix(b".py") + b"/" for path in hidden if path.endswith(b".py")})
+        self._parents = frozenset(parent for path in hidden for parent in _parents(path))
+
+    def matches(self, path: bytes, *, is_new: bool) -> bool:
+        """Whether any rule of :func:`runner_files` holds for a path."""
+        return (
+            _configures(path)
+            or path in self._named
+            or path in _OWN_RUNNERS
+            or self._shadows_a_hidden_test(path)
+            or (is_new and self._shadows_a_module(path))
+            or self._surrounds_hidden_tests(path)
+        )
+
+    def _shadows_a_hidden_test(self, path: bytes) -> bool:
+        """A package goes before a module of its name, and a module before a folder that is no package."""
+        return path.startswith(self._packages) or path.removesuffix(b".py") in self._parents
+
+    def _shadows_a_module(self, path: bytes) -> bool:
+        below = (path[len(root) :] for root in self._import_roots if path.startswith(root))
+        names = (match[1] for rest in below if (match := _MODULE.fullmatch(rest)) is not None)
+        return any(name in _SHADOWED or name.startswith(b"pytest_") for name in names)
+
+    def _surrounds_hidden_tests(self, path: bytes) -> bool:
+        return path.startswith(self._test_roots) and _TEST_MODULE.fullmatch(path.rpartition(b"/")[2]) is None
+
+
+def _configures(path: bytes) -> bool:
+    *folders, name = path.split(b"/")
+    if name in _NAMES or _PATTERNS.fullmatch(name) is not None:
+        return True
+    return any(_FOLDERS.fullmatch(folder) is not None for folder in folders)
+
+
+def _parents(path: bytes) -> list[bytes]:
+    parts = path.split(b"/")
+    return [b"/".join(parts[:depth]) for depth in range(1, len(parts))]
+
+
+def _test_root(path: bytes) -> bytes | None:
+    """The outermost folder of a hidden test that holds tests by its name; None where it lies in no such folder."""
+    names = ((parent, parent.rpartition(b"/")[2]) for parent in _parents(path))
+    return next((parent for parent, name in names if name in _TEST_FOLDERS or parent == b"testing"), None)
+
+
+def _paths_in(command: str) -> frozenset[bytes]:
+    """Words of a command, and parts of words, that may be paths of the repository."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = command.split()
+    return frozenset(re.sub(r"^(?:\./)+", "", word.partition("::")[0]).encode() for word in words)

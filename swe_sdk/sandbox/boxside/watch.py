@@ -1,0 +1,82 @@
+"""Frees supervisors that a program of their box has blocked.
+
+A supervisor starts programs by vfork: it sleeps until its child has become the program. SIGSTOP, which nothing can
+block, stops the child before that, if a program of the box sends it at the right moment; the supervisor would then
+sleep for ever, and its box count as lost. Only somebody outside of the box can help: the zygote, which looks.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+LOOK_S = 0.5
+_HAS_NOT_BECOME_A_PROGRAM = 0x40  # PF_FORKNOEXEC
+
+
+class Watch:
+    """The boxes of a zygote."""
+
+    def __init__(self) -> None:
+        self._next_look = 0.0
+        self._asleep: dict[int, int] = {}
+        """By the pid of a supervisor: in how many looks in a row it could not have answered."""
+
+    def add(self, pid: int) -> None:
+        """Watch a supervisor from now on."""
+        self._asleep[pid] = 0
+
+    def remove(self, pid: int) -> None:
+        """It has ended."""
+        self._asleep.pop(pid, None)
+
+    @property
+    def patience_ms(self) -> float | None:
+        """How long to wait for something else before the next look; None where there is nothing to look at."""
+        return LOOK_S * 1000 if self._asleep else None
+
+    def look(self) -> None:
+        """See how all of them are, if it is time. First the child is let go on; if it is stopped again, it is killed."""
+        if time.monotonic() < self._next_look:
+            return
+        self._next_look = time.monotonic() + LOOK_S
+        for pid, before in self._asleep.items():
+            state, _parent, _flags = _stat(pid)
+            self._asleep[pid] = before + 1 if state == "D" else 0
+            if before >= 1 and state == "D":
+                _signal_stopped_children(pid, signal.SIGCONT if before == 1 else signal.SIGKILL)
+
+
+def _signal_stopped_children(supervisor: int, number: int) -> None:
+    for child in _children(supervisor):
+        state, parent, flags = _stat(child)
+        is_no_program = flags & _HAS_NOT_BECOME_A_PROGRAM and _command_line(child) == _command_line(supervisor)
+        if state == "T" and parent == supervisor and is_no_program:
+            os.kill(child, number)
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            return [int(child) for child in file.read().split()]
+    except FileNotFoundError:  # it has gone, or the kernel was built without this list
+        return [int(name) for name in os.listdir("/proc") if name.isdigit() and _stat(int(name))[1] == pid]
+
+
+def _stat(pid: int) -> tuple[str, int, int]:
+    """State, parent and flags; ("X", 0, 0) if it is gone."""
+    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return (fields[0].decode(), int(fields[1]), int(fields[6])) if fields else ("X", 0, 0)
+
+
+def _command_line(pid: int) -> bytes:
+    return _read(f"/proc/{pid}/cmdline")
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""

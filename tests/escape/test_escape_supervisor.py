@@ -1,0 +1,542 @@
+"""Attacks on the box's supervisor: to change, starve, block, imitate or mislead it, and so to earn a mask."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import anyio
+import pytest
+
+from swe_sdk.errors import SandboxError, TransferFailed
+from swe_sdk.sandbox.providers.local.box import LocalBox
+from swe_sdk.sandbox.providers.local.provider import LocalProvider
+from tests.escape.conftest import MakeBox
+from tests.escape.world import KIT, World, attack, dedent, first_process
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_changing_its_limits_and_priority(box: LocalBox, user: str) -> None:
+    """The guard compares all of them, as seen from outside."""
+    program = """
+        for number in range(16):
+            attempt("prlimit", resource.prlimit, 1, number, (1, 1))
+            attempt("prlimit hard", resource.prlimit, 1, number, (0, 0))
+        attempt("by process", os.setpriority, os.PRIO_PROCESS, 1, 19)
+        attempt("by group", os.setpriority, os.PRIO_PGRP, 1, 19)
+        attempt("by user", os.setpriority, os.PRIO_USER, 0, 19)
+        attempt("by user 2", os.setpriority, os.PRIO_USER, 1000, 19)
+        attempt("idle", os.sched_setscheduler, 1, os.SCHED_IDLE, os.sched_param(0))
+        attempt("batch", os.sched_setscheduler, 1, os.SCHED_BATCH, os.sched_param(0))
+        attempt("parameters", os.sched_setparam, 1, os.sched_param(0))
+        attempt("attributes", call, "sched_setattr", 1, struct.pack("IIQiIQQQ", 48, 5, 0, 19, 0, 0, 0, 0), 0)
+        attempt("high bits", call, "sched_setattr", (7 << 32) + 1, struct.pack("IIQiIQQQ", 48, 5, 0, 19, 0, 0, 0, 0), 0)
+        attempt("affinity", os.sched_setaffinity, 1, {max(os.sched_getaffinity(0))})
+        for which, who in ((1, 1), (2, 1), (3, 1000), (3, 0)):
+            attempt("io priority", call, "ioprio_set", which, who, 3 << 13)
+        attempt("adjust", write, "/proc/1/oom_score_adj", b"1000")
+        attempt("autogroup", write, "/proc/1/autogroup", b"19")
+    """
+    await attack(box, program, user=user)
+
+
+async def test_taking_the_processor(box: LocalBox) -> None:
+    """Real-time classes and raised priorities would shut everybody else out."""
+    program = """
+        for policy in (os.SCHED_FIFO, os.SCHED_RR):
+            attempt("real time", os.sched_setscheduler, 0, policy, os.sched_param(50))
+        attempt("deadline", call, "sched_setattr", 0, struct.pack("IIQiIQQQ", 48, 6, 0, 0, 0, 10**6, 10**9, 10**9), 0)
+        attempt("nice", os.nice, -10)
+        attempt("real-time io", call, "ioprio_set", 1, 0, 1 << 13)
+        print(os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0))
+    """
+    assert (await attack(box, program)).stdout.endswith("\n0 0\n")
+
+
+async def test_debugging_it(box: LocalBox, user: str) -> None:
+    program = """
+        ATTACH, SEIZE, PEEK = 16, 0x4206, 1
+        for request in (ATTACH, SEIZE, PEEK):
+            attempt("ptrace", call, "ptrace", request, 1, 0, 0)
+        buffer = ctypes.create_string_buffer(64)
+        local = struct.pack("QQ", ctypes.addressof(buffer), 64)
+        for address in (0x400000, 0x555555554000, 0x7FFFF7DD0000):
+            remote = struct.pack("QQ", address, 64)
+            attempt("read", call, "process_vm_readv", 1, local, 1, remote, 1, 0)
+            attempt("write", call, "process_vm_writev", 1, local, 1, remote, 1, 0)
+        pidfd = call("pidfd_open", 1, 0)
+        for fd in range(20):
+            attempt("descriptor", call, "pidfd_getfd", pidfd, fd, 0)
+        attempt("compare", call, "kcmp", 1, os.getpid(), 0, 0, 0)
+        attempt("pages", call, "move_pages", 1, 0, 0, 0, 0, 0)
+        attempt("migrate", call, "migrate_pages", 1, 8, struct.pack("Q", 1), struct.pack("Q", 1))
+    """
+    result = await attack(box, program, user=user)
+    assert "descriptor ->" not in result.stdout
+    assert "read ->" not in result.stdout
+
+
+async def test_leases_on_programs_and_files(box: LocalBox) -> None:
+    """Whoever opens or starts a leased file waits for its holder: 45 s, unless told otherwise.
+
+    Found by this test: a leased program blocked the supervisor, which waits until its child has started it.
+    """
+    program = """
+        signal.signal(signal.SIGIO, signal.SIG_IGN)
+        for path in ("/dev/shm/leased", "/testbed/leased"):
+            with open(path, "w") as file:
+                file.write("#!/bin/sh\\necho ran\\n")
+            os.chmod(path, 0o755)
+            fd = os.open(path, os.O_RDONLY)
+            for kind in (fcntl.F_WRLCK, fcntl.F_RDLCK):
+                attempt("lease", fcntl.fcntl, fd, fcntl.F_SETLEASE, kind)
+        if daemon():
+            time.sleep(20)
+            os._exit(0)
+    """
+    await attack(box, program)
+    with anyio.fail_after(15):
+        for path in ("/dev/shm/leased", "/testbed/leased"):
+            assert (await box.exec([path])).stdout == "ran\n"
+            assert b"ran" in await box.read(path)
+            await box.write(path, b"new")
+
+
+async def test_odd_files_for_reading_and_writing(box: LocalBox, tmp_path: Path) -> None:
+    """Whatever lies where a file is expected: an error that says so, at once."""
+    program = """
+        os.chdir("/testbed")
+        os.mkfifo("fifo")
+        os.mkdir("folder")
+        os.symlink("loop", "loop")
+        os.symlink("fifo", "to-fifo")
+        os.symlink("/dev/zero", "zero")
+        os.symlink("/dev/full", "full")
+        os.symlink("/dev/tty", "tty")
+        os.symlink("/dev/ptmx", "terminal")
+        os.symlink("x" * 4000, "far")
+        socket.socket(socket.AF_UNIX).bind("socket")
+        os.symlink("/usr/bin/env", "bound")
+        open("file", "w").close()
+        os.mkdir("many")
+        for number in range(5000):
+            open("many/%d" % number, "w").close()
+    """
+    await attack(box, program)
+    local = tmp_path / "local"
+    odd = (
+        "fifo",
+        "folder",
+        "loop",
+        "to-fifo",
+        "zero",
+        "full",
+        "tty",
+        "terminal",
+        "far",
+        "socket",
+        "file/below",
+        "many",
+    )
+    for name in odd:
+        started = time.monotonic()
+        for transfer in (box.read(name), box.download(name, local), box.write(name, b"x")):
+            with pytest.raises(TransferFailed):
+                await transfer
+        assert time.monotonic() - started < 5, name
+    with pytest.raises(TransferFailed):
+        await box.write("bound", b"x")
+    assert not local.exists()
+
+
+async def test_links_into_the_supervisors_own_proc(box: LocalBox, tmp_path: Path) -> None:
+    """The supervisor opens files for the SDK, and what /proc/self leads to depends on who opens it.
+
+    Found by this test: a planted link made the SDK read the host's Python through /proc/self/exe, which is not mounted
+    in the box, and the supervisor's memory map.
+    """
+    targets = [f"/proc/{who}/{name}" for who in ("self", "1", "thread-self") for name in ("exe", "maps", "mem", "auxv")]
+    targets += ["/proc/self/environ", "/proc/self/oom_score_adj", "/proc/self/root/etc/passwd", "/proc/self/fd/2"]
+    targets += [f"/proc/self/fd/{number}" for number in range(12)] + ["/proc/self/cwd/etc/passwd", "/proc/cmdline"]
+    for target in targets:
+        await box.exec(["ln", "-sfn", target, "/testbed/link"])
+        with pytest.raises(TransferFailed):
+            await box.read("link")
+        with pytest.raises(TransferFailed):
+            await box.download("link", tmp_path / "stolen")
+        with pytest.raises(TransferFailed):
+            await box.write("link", b"500")
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_descriptors_in_flight(make_box: MakeBox, box: LocalBox, local_provider: LocalProvider) -> None:
+    """Each user may have so many descriptors within sockets; the supervisors and the SDK send such, too.
+
+    Found by this test: one program kept every box of the user from being made, used and read.
+    """
+    program = """
+        _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        fd, kept, sent = os.open("/dev/null", os.O_RDONLY), [], 0
+        refused = 0
+        while refused < 5:
+            kept.append(socket.socketpair())
+            kept[-1][0].setblocking(False)
+            try:
+                while True:
+                    kept[-1][0].sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd] * 253))])
+                    sent += 253
+            except BlockingIOError:
+                pass
+            except OSError as error:
+                refused += 1
+        print("in flight:", sent, flush=True)
+        if daemon():
+            time.sleep(20)
+            os._exit(0)
+    """
+    neighbour = await make_box()
+    await attack(box, program)
+    for victim in (box, neighbour, await make_box()):
+        assert (await victim.exec(["echo", "fine"])).stdout == "fine\n"
+        await victim.write("file", b"content")
+        assert await victim.read("file") == b"content"
+
+
+async def test_filling_the_process_table(make_box: MakeBox) -> None:
+    """With no process left for it, a command cannot start: told as the command's end, and over with its cause."""
+    box = await make_box(limits={"pids": 50})
+    program = """
+        if daemon():
+            made = []
+            try:
+                while True:
+                    pid = os.fork()
+                    if pid == 0:
+                        time.sleep(3)
+                        os._exit(0)
+            except OSError:
+                time.sleep(3)
+            os._exit(0)
+    """
+    await attack(box, program)
+    await anyio.sleep(0.5)
+    started = time.monotonic()
+    result = await box.exec(["/bin/true"], timeout_s=10)
+    assert (result.status, result.exit_code) in [("exited", 126), ("exited", 0)], result
+    assert time.monotonic() - started < 5
+    assert len(await box.processes()) > 40
+    await anyio.sleep(4)
+    assert (await box.exec(["/bin/true"])).ok
+
+
+async def test_a_storm_of_orphans(box: LocalBox) -> None:
+    """Each of them is the supervisor's to collect."""
+    program = """
+        for _ in range(4):
+            if daemon():
+                end = time.monotonic() + 4
+                while time.monotonic() < end:
+                    if os.fork() == 0:
+                        if os.fork() == 0:
+                            os._exit(0)
+                        os._exit(0)
+                    os.wait()
+                os._exit(0)
+    """
+    await attack(box, program)
+    for _ in range(10):
+        started = time.monotonic()
+        assert (await box.exec(["/bin/true"], timeout_s=15)).ok
+        assert time.monotonic() - started < 5
+
+
+async def test_spinning_in_many_sessions(box: LocalBox) -> None:
+    """The kernel shares the processor among sessions: a hundred of them against the supervisor's one."""
+    program = """
+        for _ in range(100):
+            if daemon():
+                end = time.monotonic() + 6
+                while time.monotonic() < end:
+                    pass
+                os._exit(0)
+    """
+    await attack(box, program)
+    for _ in range(3):
+        started = time.monotonic()
+        assert (await box.exec(["/bin/true"], timeout_s=30)).ok
+        assert time.monotonic() - started < 10
+    result = await box.exec("sleep 30", timeout_s=0.5)
+    assert (result.status, await box.status()) == ("timeout", "running")
+
+
+async def test_huge_environments_and_arguments(box: LocalBox) -> None:
+    """The supervisor reads those of all processes, to find out whose they are and to list them."""
+    program = """
+        big = {"K%06d" % number: "" for number in range(60000)}
+        for _ in range(300):
+            if os.fork() == 0:
+                os.setsid()
+                null = os.open("/dev/null", os.O_RDWR)
+                for fd in range(3):
+                    os.dup2(null, fd)
+                os.execve("/bin/sleep", ["sleep", "60"] + ["0" * 1000] * 100, big)
+    """
+    await attack(box, program)
+    with anyio.fail_after(10):
+        while sum("sleep 60" in process.command for process in await box.processes()) < 300:
+            pass
+    started = time.monotonic()
+    assert len(await box.processes()) == 300
+    assert time.monotonic() - started < 5
+    started = time.monotonic()
+    result = await box.exec("setsid sleep 50 & sleep 50", timeout_s=0.5)
+    assert result.status == "timeout"
+    assert time.monotonic() - started < 8
+    assert await box.status() == "running"
+
+
+async def test_its_own_pipes(box: LocalBox) -> None:
+    """Standard streams made small, non-blocking, turned round or filled: they are the program's loss alone."""
+    program = """
+        F_SETPIPE_SZ = 1031
+        for fd in (1, 2):
+            attempt("small", fcntl.fcntl, fd, F_SETPIPE_SZ, 4096)
+            attempt("large", fcntl.fcntl, fd, F_SETPIPE_SZ, 1 << 20)
+            attempt("modes", fcntl.fcntl, fd, fcntl.F_SETFL, os.O_NONBLOCK | os.O_APPEND | os.O_ASYNC)
+            attempt("owner", fcntl.fcntl, fd, fcntl.F_SETOWN, 1)
+            attempt("mode", os.fchmod, fd, 0)
+        mine = os.open("/proc/self/fd/1", os.O_RDWR | os.O_NONBLOCK) if os.access("/proc/self/fd/1", os.W_OK) else 1
+        try:
+            while True:
+                os.write(mine, b"x" * 4096)
+        except OSError:
+            pass
+        os.close(0), os.close(1)
+        os._exit(3)
+    """
+    result = await attack(box, program, may_die=True)
+    assert result.exit_code == 3
+    assert (await box.exec(["cat"], stdin=b"fed")).stdout == "fed"
+
+
+async def test_standard_input_is_not_the_hosts(box: LocalBox) -> None:
+    """A program's input is an anonymous file of its own, or nothing: neither leads to a file of this machine."""
+    program = """
+        print(os.readlink("/proc/self/fd/0"), stat.filemode(os.fstat(0).st_mode))
+        attempt("seal", fcntl.fcntl, 0, 1033, 0xF)
+        attempt("grow", os.ftruncate, 0, 1 << 20)
+        attempt("up", os.open, "..", os.O_RDONLY, dir_fd=0)
+        attempt("reopen", os.open, "/proc/self/fd/0", os.O_RDWR)
+    """
+    assert "/dev/null c" in (await attack(box, program)).stdout
+    result = await box.exec(["python3", "-I", "-"], stdin=(KIT + "print(os.readlink('/proc/self/fd/0'))").encode())
+    assert "memfd:stdin" in result.stdout
+
+
+async def test_inherited_descriptors(box: LocalBox, user: str) -> None:
+    """A program starts with its three streams and nothing else: no socket of the supervisor, no file of the host."""
+    script = "exec ls -l /proc/self/fd"
+    result = await box.exec(["/bin/sh", "-c", script], user=user, stdin=b"x", env={"LD_DEBUG": ""})
+    links = [line.split(" -> ")[1] for line in result.stdout.splitlines() if " -> " in line]
+    assert [link.partition(":")[0] for link in links[:3]] == ["/memfd", "pipe", "pipe"], result.stdout
+    assert all(link.startswith("/proc/") for link in links[3:]), result.stdout
+
+
+async def test_waiting_parents_and_a_pause(box: LocalBox, local_provider: LocalProvider) -> None:
+    """A parent that waits for its child's start (vfork) cannot stop before it; it cannot run either.
+
+    Found by this test: such a pair made every pause fail.
+    """
+    program = """
+        os.mkfifo("/tmp/never")
+        if daemon():
+            never = [(os.POSIX_SPAWN_OPEN, 0, "/tmp/never", os.O_RDONLY, 0)]
+            os.posix_spawn("/bin/true", ["true"], {}, file_actions=never)
+            os._exit(0)
+    """
+    await attack(box, program)
+    await anyio.sleep(0.5)
+    assert len(await box.processes()) == 2
+    await box.pause()
+    snapshot = await local_provider.snapshot(box)
+    await box.resume()
+    await local_provider.delete_snapshot(snapshot.id)
+
+
+async def test_threads_that_outlive_their_first(box: LocalBox) -> None:
+    """A process whose first thread has ended looks dead, and goes on.
+
+    Found by this test: it outlived its command's time limit, and the kill was reported as complete.
+    """
+    program = """
+        def beat():
+            while True:
+                with open("/tmp/beat", "a") as file:
+                    file.write(".")
+                time.sleep(0.02)
+        if sys.argv[1] == "daemon" and not daemon():
+            time.sleep(60)
+        threading.Thread(target=beat).start()
+        call("exit", 0)
+    """
+    await box.exec("sleep 60 > /dev/null 2>&1 &")
+    for way in ("main", "daemon"):
+        command = ["python3", "-I", "-c", KIT + dedent(program), way]
+        started = time.monotonic()
+        result = await box.exec(command, timeout_s=0.7)
+        assert (result.status, await box.status()) == ("timeout", "running")
+        assert time.monotonic() - started < 8
+        size = len(await box.read("/tmp/beat"))
+        assert size > 0
+        await anyio.sleep(0.3)
+        assert len(await box.read("/tmp/beat")) == size, "it still runs"
+    assert [process.command for process in await box.processes()] == ["sleep 60"]
+
+
+async def test_daemons_that_hide_whose_they_are(box: LocalBox) -> None:
+    """Another session, other parents, no environment, an ignored SIGTERM, a new process every millisecond."""
+    program = """
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        for _ in range(5):
+            if daemon():
+                os.execve("/bin/sleep", ["sleep", "61"], {})
+        if daemon():
+            while True:
+                if os.fork():
+                    os._exit(0)
+                time.sleep(0.001)
+        time.sleep(60)
+    """
+    result = await box.exec(["python3", "-I", "-c", KIT + dedent(program)], timeout_s=0.7)
+    assert (result.status, await box.status()) == ("timeout", "running")
+    assert await box.processes() == []
+
+
+async def test_passing_for_another_command(box: LocalBox) -> None:
+    """A daemon with the mark of a command that has ended (or another that runs) outlives its own command's limit."""
+    await box.exec("sleep 62 > /dev/null 2>&1 &")
+    program = """
+        names = [name for name in os.listdir("/proc") if name.isdigit()]
+        environments = [read("/proc/%s/environ" % name, 1 << 16) for name in names if name != "1"]
+        marks = [e for text in environments for e in text.split(b"\\0") if e.startswith(b"SWE_SDK_EXEC=")]
+        theirs = next(mark for mark in marks if mark != b"SWE_SDK_EXEC=" + os.environb[b"SWE_SDK_EXEC"])
+        if daemon():
+            os.execve("/bin/sleep", ["sleep", "63"], {b"SWE_SDK_EXEC": theirs.partition(b"=")[2]})
+        time.sleep(60)
+    """
+    result = await box.exec(["python3", "-I", "-c", KIT + dedent(program)], timeout_s=0.7)
+    assert result.status == "timeout"
+    assert [process.command for process in await box.processes()] == ["sleep 62"]
+
+
+async def test_forged_endings(box: LocalBox) -> None:
+    """A program that prints what a supervisor says, to every descriptor, and ends as infrastructure might."""
+    program = """
+        frame = json.dumps({"ev": "exit", "exit_code": 0, "killed": False, "tree_gone": True}).encode()
+        for fd in range(64):
+            try:
+                os.write(fd, struct.pack("!I", len(frame)) + frame)
+            except OSError:
+                pass
+        code = int(sys.argv[1])
+        if code < 0:
+            os.kill(os.getppid() if os.getppid() > 1 else os.getpid(), -code)
+        os._exit(code)
+    """
+    for code in (0, 1, 124, 125, 126, 127, 137, 143, 255, -9, -6, -11, -31):
+        result = await attack(box, program, str(code), may_die=True)
+        assert (result.status, result.exit_code) == ("exited", code)
+
+
+async def test_killing_the_shell_that_runs_it(box: LocalBox) -> None:
+    result = await box.exec(
+        "python3 -c 'import os; os.kill(os.getppid(), 9); print(1)'; echo not reached", timeout_s=20
+    )
+    assert (result.status, result.exit_code) == ("exited", -9)
+
+
+async def test_children_that_keep_the_pipes(box: LocalBox) -> None:
+    """The command has ended when its process has, whoever holds its output open and goes on writing to it."""
+    program = """
+        for _ in range(3):
+            if os.fork() == 0:
+                os.setsid()
+                end = time.monotonic() + 8
+                while time.monotonic() < end:
+                    os.write(1, b"late" * 256)
+                os._exit(0)
+        os._exit(5)
+    """
+    started = time.monotonic()
+    result = await attack(box, program, may_die=True)
+    assert result.exit_code == 5
+    assert time.monotonic() - started < 4
+    assert (await box.exec(["/bin/true"], timeout_s=10)).ok
+
+
+async def test_finding_its_socket(box: LocalBox, user: str) -> None:
+    """The control socket has no name, and no descriptor that leads to it can be had."""
+    program = """
+        print(open("/proc/net/unix").read())
+        for line in open("/proc/net/unix").read().splitlines()[1:]:
+            name = line.split()[7:]
+            if name:
+                attempt(name[0], socket.socket(socket.AF_UNIX).connect, name[0].replace("@", "\\0"))
+        for fd in range(100):
+            for base in ("/proc/1/fd/%d", "/proc/self/fd/%d"):
+                attempt(base, socket.socket(socket.AF_UNIX).connect, base % fd)
+    """
+    result = await attack(box, program, user=user)
+    assert "->" not in result.stdout.replace("-> '", "")
+    assert "->" not in "".join(line for line in result.stdout.splitlines() if "fd" in line)
+
+
+async def test_the_workdir_taken_away(make_box: MakeBox) -> None:
+    """A command that cannot start where it should is told as its own failure."""
+    for script in (
+        "rm -rf /testbed", "rm -rf /testbed; ln -s /proc/1/root /testbed", "rm -rf /testbed; mkfifo /testbed",
+        "rm -rf /testbed; ln -s testbed /testbed", "chmod 0 /testbed",
+    ):  # fmt: skip
+        box = await make_box()
+        await box.exec(script, cwd="/")
+        result = await box.exec(["/bin/true"], timeout_s=10)
+        assert result.status == "exited", script
+        assert (await box.exec(["/bin/true"], cwd="/")).ok
+
+
+async def test_what_the_next_program_loads(box: LocalBox) -> None:
+    """A library forced into every later program of the box (/etc/ld.so.preload) reaches neither supervisor nor SDK."""
+    program = """
+        with open("/etc/ld.so.preload", "w") as file:
+            file.write("/testbed/evil.so\\n")
+        with open("/testbed/evil.so", "w") as file:
+            file.write("no library at all")
+        os.makedirs("/home/agent/.local/lib/python3.11/site-packages", exist_ok=True)
+        for name in ("sitecustomize", "usercustomize", "json", "subprocess"):
+            for folder in ("/home/agent/.local/lib/python3.11/site-packages", "/testbed", "/"):
+                with open("%s/%s.py" % (folder, name), "w") as file:
+                    file.write("raise SystemExit(77)")
+    """
+    await attack(box, program)
+    result = await box.exec(["/bin/echo", "still"], cwd="/")
+    assert (result.status, result.exit_code, result.stdout) == ("exited", 0, "still\n")
+    port, listener = await box.listen()
+    with listener, pytest.raises(SandboxError):
+        await box.listen(port)  # an error within the supervisor, where a late import would load what lies in the box
+    assert first_process(box) > 0
+
+
+async def test_renaming_it_away(box: LocalBox, world: World) -> None:
+    """Programs of its name, and lines in its log, do not pass for it: the SDK knows it by a descriptor alone."""
+    program = """
+        LIBC.prctl(15, b"python3", 0, 0, 0)
+        if daemon():
+            for number in range(50):
+                os.fork() or time.sleep(5)
+            os._exit(0)
+        print(json.dumps({"ev": "failed", "error": "clone: Operation not permitted", "errno": 1}))
+    """
+    result = await attack(box, program)
+    assert result.exit_code == 0

@@ -1,0 +1,31 @@
+"""Local boxes for tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from swe_sdk.sandbox.contract import SandboxSpec
+from swe_sdk.sandbox.providers.local.box import LocalBox
+from swe_sdk.sandbox.providers.local.provider import LocalProvider
+
+SPEC = SandboxSpec(workdir="/tmp")
+
+
+async def create(provider: LocalProvider, spec: SandboxSpec = SPEC) -> LocalBox:
+    """A new box, which the caller closes."""
+    box = await provider.create(spec)
+    assert isinstance(box, LocalBox)
+    return box
+
+
+async def ok(box: LocalBox, command: str) -> str:
+    """The output of a command that must succeed."""
+    result = await box.exec(command, timeout_s=30)
+    assert result.ok, (result.summary, result.stderr)
+    return result.stdout
+
+
+def init_of(box: LocalBox) -> int:
+    """The pid, on the host, of a box's first process."""
+    fields = Path(f"/proc/self/fdinfo/{box._pidfd}").read_text().split()
+    return int(fields[fields.index("Pid:") + 1])
