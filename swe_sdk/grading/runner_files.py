@@ -91,7 +91,9 @@ class _Rules:
         self._test_roots = tuple(root + b"/" for root in roots)
         self._import_roots = tuple(root + b"/" if root else b"" for root in {b"", b"src", b"lib", *roots, *folders})
         self._packages = tuple({path.removesuffix(b".py") + b"/" for path in hidden if path.endswith(b".py")})
-        self._parents = frozenset(parent for path in hidden for parent in _parents(path))
+        self._test_folders = roots | {
+            parent for path in hidden for parent in _parents(path) if _test_root(parent + b"/")
+        }
 
     def matches(self, path: bytes, *, is_new: bool) -> bool:
         """Whether any rule of :func:`runner_files` holds for a path."""
@@ -106,7 +108,7 @@ class _Rules:
 
     def _shadows_a_hidden_test(self, path: bytes) -> bool:
         """A package goes before a module of its name, and a module before a folder that is no package."""
-        return path.startswith(self._packages) or path.removesuffix(b".py") in self._parents
+        return path.startswith(self._packages) or path.removesuffix(b".py") in self._test_folders
 
     def _shadows_a_module(self, path: bytes) -> bool:
         below = (path[len(root) :] for root in self._import_roots if path.startswith(root))

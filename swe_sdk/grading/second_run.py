@@ -37,6 +37,7 @@ async def second_run(job: Job, paths: tuple[bytes, ...], trace: Trace, log: RunL
     """
     job = replace(job, taken_back=paths)
     inner, second = Trace(), RunLog(log.path.with_name(SECOND_LOG))
+    trace.evidence["second_run"] = {"taken_back": shown(paths), "log": SECOND_LOG}
     try:
         with trace.step("second_run", "tests"), anyio.fail_after(job.settings.attempt_timeout_s):
             finding = await find(job, inner, second)
@@ -49,15 +50,13 @@ async def second_run(job: Job, paths: tuple[bytes, ...], trace: Trace, log: RunL
 
 
 def _verdict(job: Job, finding: Resolution | Failure, trace: Trace, log: RunLog) -> Failure | None:
-    names = shown(job.taken_back)
-    evidence = {"taken_back": names, "log": SECOND_LOG}
     if isinstance(finding, Failure) and job.policy.decide(finding.stage, finding.kind).verdict == "masked":
-        trace.evidence["second_run"] = evidence
         return finding
     resolved = isinstance(finding, Resolution) and finding.resolved
-    trace.evidence["second_run"] = {**evidence, "resolved": resolved, "reason": finding.reason}
-    if resolved:
+    trace.evidence["second_run"] |= {"resolved": resolved, "reason": finding.reason}
+    if resolved or job.policy.decide("tests", "runner_files").verdict == "grade":
         return None
+    names = shown(job.taken_back)
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     files = ", ".join(names[:_SHOWN]) + more
     reason = f"it resolves the task only with its own version of {files}; without: {finding.reason}"

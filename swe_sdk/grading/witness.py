@@ -24,6 +24,11 @@ MAX_RECORDS_BYTES = 64 << 20
 _READ_TIMEOUT_S = 30.0
 _SHIELDS_PYTHON = frozenset({"-I", "-E", "-S", "sudo"})
 """Words that keep a Python from seeing the recorder."""
+_THROUGH_TOX = (
+    f'export TOX_TESTENV_PASSENV="PYTHONPATH {ORDER}${{TOX_TESTENV_PASSENV+ $TOX_TESTENV_PASSENV}}"'
+    f' TOX_OVERRIDE="testenv.pass_env+=PYTHONPATH,{ORDER}${{TOX_OVERRIDE+;$TOX_OVERRIDE}}"\n'
+)
+"""For tox 3, and for tox 4."""
 
 
 class Record(NamedTuple):
@@ -38,10 +43,12 @@ class Watch:
     """How the tests of a command are witnessed.
 
     ``required``: every run of that command leaves records; otherwise they are used if they are there.
+    ``through_tox``: the runner is started by tox, which hands on only those variables that it is told of.
     """
 
     runner: Runner
     required: bool
+    through_tox: bool = False
 
     def can_record(self, test_id: str) -> bool:
         """Whether a required id can be a test's at all: official lists hold scraps of pytest's output as well."""
@@ -53,7 +60,8 @@ def watch_of(command: str) -> Watch | None:
     words = _words(command)
     runner = _runner(words)
     if runner is None:
-        return None
+        by_tox = "tox" in (PurePosixPath(word).name for word in words)
+        return Watch("pytest", required=False, through_tox=True) if by_tox else None
     hidden = not _SHIELDS_PYTHON.isdisjoint(words) or any(word.startswith("PYTHONPATH=") for word in words)
     return Watch(runner, required=not hidden)
 
@@ -88,8 +96,9 @@ class Witness:
         """What the shell that runs the tests must do first."""
         records = f"{self.folder}/records"
         return (
-            f": >|{records}\nexport {ORDER}={self.watch.runner}:{records}"
-            f' PYTHONPATH={self.folder}"${{PYTHONPATH+:$PYTHONPATH}}"\n'
+            f": >|{records}\nexport {ORDER}={self.watch.runner}:{records}:${{PYTHONPATH+set}}"
+            f' PYTHONPATH={self.folder}"${{PYTHONPATH:+:$PYTHONPATH}}"\n'
+            + (_THROUGH_TOX if self.watch.through_tox else "")
         )
 
 
@@ -124,11 +133,13 @@ async def read(git: BoxGit, witness: Witness) -> list[Record]:
 def _parsed(data: bytes) -> Iterator[Record]:
     """The lines that are records; one that the end of the process cut in half is none."""
     for line in data.split(b"\n")[:-1]:
-        status, _, name = line.partition(b" ")
+        status, _, name = line.decode("ascii", "replace").partition(" ")
         try:
-            yield Record(status.decode("ascii"), bytes.fromhex(name.decode("ascii")).decode("utf-8", "replace"))
+            record = Record(status, bytes.fromhex(name).decode("utf-8", "replace"))
         except ValueError:
             continue
+        if status in _PYTEST_ORDER:
+            yield record
 
 
 def as_log(runner: Runner, records: list[Record]) -> str:
@@ -137,7 +148,7 @@ def as_log(runner: Runner, records: list[Record]) -> str:
 
 
 _PYTEST_ORDER = ("SKIPPED", "PASSED", "XFAIL", "XPASS", "ERROR", "FAILED")
-"""Of a summary, but for skips: there they bear no name, so that they must not outdo a result that does."""
+"""Every status, as in a summary but for skips: there they bear no name, so that they must not outdo one that does."""
 _UNITTEST_WORDS = {
     "PASSED": "ok",
     "ERROR": "ERROR",

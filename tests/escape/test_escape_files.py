@@ -93,7 +93,7 @@ async def test_a_folder_swapped_for_a_link_meanwhile(box: LocalBox, world: World
         if daemon():
             RENAME_EXCHANGE = 2
             renameat2 = 276 if ARM else 316
-            end = time.monotonic() + 4
+            end = time.monotonic() + 3
             while time.monotonic() < end:
                 call(renameat2, -100, b"/testbed/a", -100, b"/testbed/link", RENAME_EXCHANGE)
                 call(renameat2, -100, b"/testbed/c", -100, b"/testbed/a", RENAME_EXCHANGE)
@@ -102,7 +102,7 @@ async def test_a_folder_swapped_for_a_link_meanwhile(box: LocalBox, world: World
     local = tmp_path / "local"
     local.write_bytes(b"uploaded" * 100_000)
     await attack(box, program, str(world.secret))
-    with anyio.move_on_after(3):
+    with anyio.move_on_after(2):
         while True:
             for name in (f"a/{world.secret.name}", "a/b/deep/new", "dots/new"):
                 try:
@@ -276,7 +276,7 @@ async def test_setuid_programs(box: LocalBox, user: str, local_provider: LocalPr
         null = subprocess.DEVNULL
         for command in (["su", "-c", "id"], ["passwd", "-S"], ["mount"], ["newgrp"], ["sg", "root", "id"], ["sudo", "id"],
                         ["pkexec", "id"], ["/testbed/id"], ["chsh"], ["gpasswd", "root"], ["unshare", "-r", "id"]):
-            attempt(" ".join(command), subprocess.run, command, stdin=null, stdout=null, stderr=null, timeout=10)
+            attempt(" ".join(command), subprocess.run, command, stdin=null, stdout=null, stderr=null, timeout=0.5)
         subprocess.Popen(["/testbed/sh", "-p", "-c", "sleep 5; true"], stdin=null, stdout=null, stderr=null)
     """
     await attack(box, program, user=user)
@@ -345,11 +345,11 @@ async def test_names_and_modes_that_resist_deletion(make_box: MakeBox, user: str
     assert not path.exists()
 
 
-async def test_a_hundred_thousand_files(make_box: MakeBox) -> None:
+async def test_fifty_thousand_names(make_box: MakeBox) -> None:
     """The teardown is as quick as the host's own deletion, and the SDK goes on answering meanwhile."""
     box, other = await make_box(), await make_box()
     program = """
-        for folder in range(20):
+        for folder in range(10):
             os.mkdir("/testbed/%d" % folder)
             for number in range(1000):
                 os.close(os.open("/testbed/%d/%d" % (folder, number), os.O_CREAT | os.O_WRONLY))

@@ -13,7 +13,7 @@ import pytest
 from swe_sdk.sandbox.providers.local.box import LocalBox
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
 from tests.escape.conftest import MakeBox
-from tests.escape.world import KIT, Guard, attack, dedent
+from tests.escape.world import KIT, Guard, attack, dedent, first_process
 
 pytestmark = pytest.mark.anyio
 
@@ -63,6 +63,7 @@ MEMORY_BOMBS = {
                 pass
     """,
 }
+BOMB_S = 10 if os.geteuid() == 0 else 3
 UNWATCHED = {"files without a name", "pipes"}
 """What belongs to no process in particular, only a control group counts."""
 
@@ -73,7 +74,7 @@ async def test_memory_bombs(make_box: MakeBox, local_provider: LocalProvider, ki
     enforcement = (await local_provider.probe()).limits["memory_mib"]
     if kind in UNWATCHED and enforcement != "enforced":
         pytest.skip("without a control group this is not limited: see the threat model")
-    box = await make_box(limits={"memory_mib": 64, "pids": 300})
+    box = await make_box(limits={"memory_mib": 64, "pids": 80})
     program = ["python3", "-I", "-c", KIT + dedent(MEMORY_BOMBS[kind])]
     result = await box.exec(program, timeout_s=20)
     ran_into = any(text in result.stderr for text in ("No space left", "Too many open files", "unavailable"))
@@ -86,9 +87,64 @@ async def test_memory_bombs(make_box: MakeBox, local_provider: LocalProvider, ki
     assert (await box.exec(["/bin/echo", "alive"])).stdout == "alive\n"
 
 
+_TINY = """
+#include <sys/shm.h>
+#include <string.h>
+int main(void) {
+    for (;;) {
+        int id = shmget(IPC_PRIVATE, 65536, IPC_CREAT | 0600);
+        void *at = shmat(id, 0, 0);
+        if (at == (void *)-1) return 3;
+        memset(at, 1, 65536);
+        shmdt(at);
+    }
+}
+"""
+
+
+async def test_memory_that_outlives_its_maker(make_box: MakeBox, tmp_path: Path) -> None:
+    """Filled by a program so small that what it leaves free at its end is not enough for the supervisor.
+
+    Found by this test: the kernel then took the supervisor, the last process there was, and the box was lost.
+    """
+    (tmp_path / "tiny.c").write_text(_TINY)
+    try:
+        command = ["gcc", "-O1", "-static", "-o", str(tmp_path / "tiny"), str(tmp_path / "tiny.c")]
+        subprocess.run(command, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("there is no C compiler here")
+    box = await make_box(limits={"memory_mib": 64})
+    await box.upload(tmp_path / "tiny", "tiny")
+    for _ in range(3):
+        result = await box.exec(["./tiny"], timeout_s=20)
+        assert (result.status, await box.status()) in [("exited", "running"), ("oom", "running")]
+    assert (await box.exec(["echo", "alive"])).stdout == "alive\n"
+
+
+@pytest.mark.parametrize("limits", [{}, {"pids": 100}, {"cpus": 1.0}, {"open_files": 100}])
+async def test_a_box_without_a_memory_limit_of_its_own(
+    make_box: MakeBox, local_provider: LocalProvider, limits: dict[str, float]
+) -> None:
+    """It cannot take all of this machine's: seen from outside, some limit holds, in whatever group it is.
+
+    Found by this test: a limit of processes took a box out of the group that limits the memory of all.
+    """
+    box = await make_box(limits=limits)
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    shared = os.statvfs(f"/proc/{first_process(box)}/root/dev/shm") if os.geteuid() == 0 else None
+    assert shared is None or shared.f_blocks * shared.f_frsize <= max(1 << 30, total // 8)
+    if local_provider.cgroups is None or not local_provider.cgroups.controls("memory"):
+        pytest.skip("no control groups here: the supervisor watches the memory")
+    assert box.cgroup is not None
+    files = [path / name for path in box.cgroup.paths for name in ("memory.limit_in_bytes", "memory.max")]
+    (limit,) = (path.read_text().strip() for path in files if path.exists())
+    assert limit.isdigit()
+    assert int(limit) < total
+
+
 async def test_a_fork_bomb(make_box: MakeBox) -> None:
-    """For 10 s, with the default limits: this machine answers meanwhile, and the box closes at once."""
-    box, other = await make_box(), await make_box()
+    """This machine and another box answer meanwhile, and the box closes at once."""
+    box, other = await make_box(limits={"pids": 400}), await make_box()
     program = """
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         while True:
@@ -100,14 +156,14 @@ async def test_a_fork_bomb(make_box: MakeBox) -> None:
     """
     worst = 0.0
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(lambda: box.exec(["python3", "-I", "-c", KIT + dedent(program)], timeout_s=10))
-        end = time.monotonic() + 10
+        tasks.start_soon(lambda: box.exec(["python3", "-I", "-c", KIT + dedent(program)], timeout_s=60))
+        end = time.monotonic() + BOMB_S
         while time.monotonic() < end:
             started = time.monotonic()
             subprocess.run(["/bin/true"], check=True)
             assert (await other.exec(["/bin/true"], timeout_s=30)).ok
             worst = max(worst, time.monotonic() - started)
-            await anyio.sleep(0.2)
+            await anyio.sleep(0.1)
         tasks.cancel_scope.cancel()
     assert worst < 8, f"{worst:.1f} s for a process of this machine and one of another box"
     started = time.monotonic()
@@ -161,22 +217,22 @@ async def test_output_that_never_ends(box: LocalBox) -> None:
 
 
 async def test_all_descriptors(box: LocalBox) -> None:
-    """As many files, sockets, pipes, timers and watches as the limits give, by a hundred processes."""
+    """As many files, sockets, pipes, timers and watches as the limits give, by fifty processes."""
     program = """
-        for _ in range(100):
+        for _ in range(50):
             if daemon():
                 kept = []
                 for make in (lambda: os.open("/dev/null", 0), socket.socketpair, os.pipe, lambda: os.eventfd(0), select.epoll):
                     try:
-                        for _ in range(5000):
+                        for _ in range(3000):
                             kept.append(make())
                     except (OSError, AttributeError):
                         pass
-                time.sleep(4)
+                time.sleep(3)
                 os._exit(0)
     """
     await attack(box, program)
-    await anyio.sleep(1)
+    await anyio.sleep(0.5)
     assert (await box.exec(["/bin/true"], timeout_s=20)).ok
     await box.write("file", b"x")
     assert await box.read("file") == b"x"

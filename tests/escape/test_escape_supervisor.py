@@ -214,20 +214,21 @@ async def test_filling_the_process_table(make_box: MakeBox) -> None:
                 while True:
                     pid = os.fork()
                     if pid == 0:
-                        time.sleep(3)
+                        time.sleep(1.5)
                         os._exit(0)
             except OSError:
-                time.sleep(3)
+                time.sleep(1.5)
             os._exit(0)
     """
     await attack(box, program)
-    await anyio.sleep(0.5)
+    await anyio.sleep(0.3)
     started = time.monotonic()
     result = await box.exec(["/bin/true"], timeout_s=10)
     assert (result.status, result.exit_code) in [("exited", 126), ("exited", 0)], result
     assert time.monotonic() - started < 5
     assert len(await box.processes()) > 40
-    await anyio.sleep(4)
+    while await box.processes():
+        await anyio.sleep(0.1)
     assert (await box.exec(["/bin/true"])).ok
 
 
@@ -236,7 +237,7 @@ async def test_a_storm_of_orphans(box: LocalBox) -> None:
     program = """
         for _ in range(4):
             if daemon():
-                end = time.monotonic() + 4
+                end = time.monotonic() + 3
                 while time.monotonic() < end:
                     if os.fork() == 0:
                         if os.fork() == 0:
@@ -257,13 +258,13 @@ async def test_spinning_in_many_sessions(box: LocalBox) -> None:
     program = """
         for _ in range(100):
             if daemon():
-                end = time.monotonic() + 6
+                end = time.monotonic() + 3
                 while time.monotonic() < end:
                     pass
                 os._exit(0)
     """
     await attack(box, program)
-    for _ in range(3):
+    for _ in range(2):
         started = time.monotonic()
         assert (await box.exec(["/bin/true"], timeout_s=30)).ok
         assert time.monotonic() - started < 10
@@ -275,7 +276,7 @@ async def test_huge_environments_and_arguments(box: LocalBox) -> None:
     """The supervisor reads those of all processes, to find out whose they are and to list them."""
     program = """
         big = {"K%06d" % number: "" for number in range(60000)}
-        for _ in range(300):
+        for _ in range(100):
             if os.fork() == 0:
                 os.setsid()
                 null = os.open("/dev/null", os.O_RDWR)
@@ -285,10 +286,10 @@ async def test_huge_environments_and_arguments(box: LocalBox) -> None:
     """
     await attack(box, program)
     with anyio.fail_after(10):
-        while sum("sleep 60" in process.command for process in await box.processes()) < 300:
+        while sum("sleep 60" in process.command for process in await box.processes()) < 100:
             pass
     started = time.monotonic()
-    assert len(await box.processes()) == 300
+    assert len(await box.processes()) == 100
     assert time.monotonic() - started < 5
     started = time.monotonic()
     result = await box.exec("setsid sleep 50 & sleep 50", timeout_s=0.5)

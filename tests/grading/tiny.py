@@ -23,10 +23,10 @@ def diff(before: dict[str, str | bytes | None], after: dict[str, str | bytes | N
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         _git(root, "init", "-q")
-        _write(root, before)
+        write_files(root, before)
         _git(root, "add", "-Af")
         _git(root, "commit", "-q", "--allow-empty", "-m", "before")
-        _write(root, after)
+        write_files(root, after)
         _git(root, "add", "-Af")
         return _git(root, "diff", "--cached", "--binary", "--full-index", "HEAD")
 
@@ -36,7 +36,8 @@ def change(path: str, old: str, new: str) -> bytes:
     return diff({path: FILES[path]}, {path: FILES[path].replace(old, new)})
 
 
-def _write(root: Path, files: dict[str, str | bytes | None]) -> None:
+def write_files(root: Path, files: dict[str, str | bytes | None]) -> None:
+    """Write the files of a tree; None removes one."""
     for name, content in files.items():
         path = root / name
         if content is None:
@@ -59,7 +60,7 @@ UNAPPLIABLE = change("src.txt", "answer = 41", "answer = 42").replace(b"answer =
 
 def make_repo(root: Path, files: dict[str, str] | None = None) -> Path:
     """The repository's files in a directory of their own."""
-    _write(root, {**FILES, **(files or {})})
+    write_files(root, {**FILES, **(files or {})})
     return root
 
 

@@ -355,8 +355,9 @@ def main() -> None:
     root, operations, begin = marshal.load(sys.stdin.buffer)
     os.makedirs(root, exist_ok=True)
     tree = Tree(root)
+    before = tree.describe(), tree.links()
     results = tree.apply([Operation(*operation) for operation in operations], begin)
-    marshal.dump((results, tree.describe(), tree.links()), sys.stdout.buffer, FORMAT)
+    marshal.dump((*before, results, tree.describe()), sys.stdout.buffer, FORMAT)
 
 
 if __name__ == "__main__":

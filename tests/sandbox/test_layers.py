@@ -69,7 +69,7 @@ def test_a_box_goes_on_on_top_of_what_was_sealed(store: LayerStore) -> None:
     box = store.new_box("box", ())
     (box / UPPER / "file").write_text("first")
     chain = store.seal(box, ())
-    store.renew(box)
+    store.renew(box, chain)
     assert list((box / UPPER).iterdir()) == []
     assert (store.root / "layers" / chain[0] / "diff/file").read_text() == "first"
     store.collect()
@@ -114,7 +114,7 @@ store = LayerStore(Path(sys.argv[1]), Identity(first=None))
 box = store.new_box("box", ())
 (box / UPPER / "file").write_text("x")
 chain = store.seal(box, ())
-store.renew(box)
+store.renew(box, chain)
 print(store.owner, flush=True)
 time.sleep(60)
 """
@@ -266,7 +266,7 @@ for number in range(60):
     (box / UPPER / "file").write_text("x")
     if choose.random() < 0.6:
         chain = store.seal(box, chain)
-        store.renew(box)
+        store.renew(box, chain)
         store.publish(f"snap-{seed}-{number}", chain)
     for layer in chain:
         assert (store.root / "layers" / layer / "diff").is_dir(), "a layer went that a box needs"

@@ -19,7 +19,7 @@ if MYPY:
     from typing import Any
 
 ORDER = "SWE_SDK_WITNESS"
-"""The variable that says what to do: a runner, a colon, and the file of the records."""
+"""The variable that says what to do: a runner, the file of the records, and whether there was a PYTHONPATH."""
 PLUGIN = "swe_sdk_witness"
 
 _open, _write, _close, _getpid = os.open, os.write, os.close, os.getpid  # tests may put others in their places
@@ -217,21 +217,29 @@ RUNNERS = {
 }
 
 
-def withdraw(folder: str) -> None:
+def is_on_the_way() -> bool:
+    """Whether this process is no test runner, but will start one: then that one is to find what we have found."""
+    with open("/proc/self/cmdline", "rb") as arguments:
+        words = arguments.read().split(b"\0")[1:3]
+    return words == [b"-m", b"tox"] or [os.path.basename(word) for word in words[:1]] == [b"tox"]
+
+
+def withdraw(folder: str, had_path: bool) -> None:
     """Leave the path and the environment as if we had never been in them."""
     path = os.environ.get("PYTHONPATH", "")
-    if path == folder:
-        del os.environ["PYTHONPATH"]
-    elif path.startswith(folder + os.pathsep):
+    if path.startswith(folder + os.pathsep):
         os.environ["PYTHONPATH"] = path[len(folder + os.pathsep) :]
+    elif path == folder and had_path:
+        os.environ["PYTHONPATH"] = ""
+    elif path == folder:
+        del os.environ["PYTHONPATH"]
     if folder in sys.path:
         sys.path.remove(folder)
     sys.path_importer_cache.pop(folder, None)
 
 
-def start(order: str) -> None:
-    """Wait for the runner that ``order`` names."""
-    runner, _, path = order.partition(":")
+def start(runner: str, path: str) -> None:
+    """Wait for a runner."""
     names, watch = RUNNERS[runner]
     records = Records(path)
     for name in names:
@@ -243,9 +251,14 @@ def start(order: str) -> None:
 
 if __name__ == "sitecustomize":
     _us = sys.modules.pop("sitecustomize")
+    _folder = os.path.dirname(os.path.abspath(__file__))
     try:
-        withdraw(os.path.dirname(os.path.abspath(__file__)))
-        start(os.environ.pop(ORDER))
+        if is_on_the_way():
+            sys.path.remove(_folder)
+        else:
+            _runner, _path, _had_path = os.environ.pop(ORDER).split(":")
+            withdraw(_folder, bool(_had_path))
+            start(_runner, _path)
     except Exception:  # noqa: BLE001, S110  # whatever it is, the tests must run as if we were not there
         pass
     try:

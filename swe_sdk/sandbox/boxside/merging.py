@@ -68,9 +68,9 @@ class _Merge:
         os.mkdir(name, 0o700, dir_fd=parent)
         target = os.open(name, _READ_DIRECTORY, dir_fd=parent)
         try:
-            self.directory(layers, target, f"{path}{name}/", is_closed=is_closed or hides)
             if hides and not is_closed:
                 os.setxattr(target, OPAQUE, b"y")
+            self.directory(layers, target, f"{path}{name}/", is_closed=is_closed or hides)
         finally:
             _close(target, *layers)
 

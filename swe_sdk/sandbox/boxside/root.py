@@ -111,6 +111,7 @@ def enter_box(spec: RootSpec) -> int:
     kernel.detach_mount(".")
     os.chdir("/")
     _no_namespaces_within()
+    _limit_segments(spec.shared_memory_bytes // 2)
     _freeze_proc()
     for name, limit in spec.rlimits.items():
         _limit(name, limit)
@@ -187,6 +188,14 @@ def _no_namespaces_within() -> None:
         _write("/proc/sys/user/max_user_namespaces", "0")
     except OSError:
         pass  # not writable for a single mapped id on some kernels; a defence in depth, not the wall
+
+
+def _limit_segments(size: int) -> None:
+    """Bound System V segments: they outlive who made them, so that in the end the supervisor would have to go."""
+    try:
+        _write("/proc/sys/kernel/shmall", str(size // resource.getpagesize()))
+    except OSError:
+        pass  # not writable for a single mapped id; there, no control group counts the supervisor either
 
 
 def _freeze_proc() -> None:

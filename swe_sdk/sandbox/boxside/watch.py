@@ -37,7 +37,7 @@ class Watch:
         return LOOK_S * 1000 if self._asleep else None
 
     def look(self) -> None:
-        """See how all of them are, if it is time. First the child is let go on; if it is stopped again, it is killed."""
+        """See how all of them are, if it is time. First the child may go on; if it is stopped again, it is killed."""
         if time.monotonic() < self._next_look:
             return
         self._next_look = time.monotonic() + LOOK_S

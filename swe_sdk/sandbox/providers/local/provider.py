@@ -51,6 +51,8 @@ _CAPABILITIES: frozenset[Capability] = frozenset({"snapshots", "pause", "streami
 _RLIMITS = {"core": 0}
 _DEFAULT_MEMORY_MIB = max(1024, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4 >> 20)
 _DEFAULT_PIDS = 4096
+_DEFAULT_SHARED_BYTES = 1 << 30
+"""Of /dev/shm. What lies there outlives its programs, so that nothing but closing the box gives it back."""
 
 
 class LocalProvider:
@@ -184,6 +186,8 @@ class LocalProvider:
             box.cgroup = self.zygote.cgroup
             return
         try:
+            memory_mib = limits.memory_mib or _DEFAULT_MEMORY_MIB  # it leaves the group that guards the host's memory
+            limits = limits.model_copy(update={"memory_mib": memory_mib})
             box.own_cgroup = box.cgroup = self.cgroups.create(box.id, limits)
         except OSError as error:
             raise CreateFailed(f"no control group for a box: {error}") from error
@@ -206,7 +210,7 @@ class LocalProvider:
             id_range=self.identity.has_range,
             rlimits=_rlimits(box.spec.limits, own_user=self.identity.has_range),
             workdir=box.spec.workdir,
-            shared_memory_bytes=memory_bytes // 2,
+            shared_memory_bytes=memory_bytes // 2 if box.spec.limits.memory_mib else _DEFAULT_SHARED_BYTES,
             memory_bytes=None if is_kernels else memory_bytes,
         )
         await box.start(vars(root), self.identity.id_map)

@@ -1,0 +1,132 @@
+"""Which paths can bend a verdict, and which honest ones are left in peace."""
+
+from __future__ import annotations
+
+import pytest
+
+from swe_sdk.grading.runner_files import runner_files, tampered_paths
+from swe_sdk.model.patch import EMPTY_PATCH, Patch
+from swe_sdk.model.task import GradingSpec
+from swe_sdk.recipes.dataset import load_tasks
+from tests.grading.tiny import GOLD, TEST_PATCH, diff
+from tests.shared import shared_dir
+
+
+def spec(*hidden: str, command: str = "run") -> GradingSpec:
+    return GradingSpec(
+        test_patch=Patch.of(diff({}, dict.fromkeys(hidden, "x\n"))), test_command=command, parser="pytest"
+    )
+
+
+def found(path: str, grading: GradingSpec, *, changed: bool = False) -> bool:
+    before = {path: "old\n"} if changed else {}
+    return runner_files(Patch.of(diff(before, {path: "new\n"})), grading) != ()
+
+
+PKG = spec("pkg/core/tests/test_core.py", command="pytest -rA pkg/core/tests/test_core.py ./tools/run.sh x/y.py::T")
+TOP = spec("tests/test_top.py", "tests/unit/test_deep.py", "tests/data/new.txt")
+
+RUNNERS = """
+conftest.py pkg/deep/conftest.py pytest.ini .pytest.ini pytest.toml tox.ini setup.cfg setup.py pyproject.toml noxfile.py
+sitecustomize.py src/usercustomize.py evil.pth a/b.pth .coveragerc .env .flaskenv .envrc .gitattributes
+docs/.gitattributes package.json web/package.json .npmrc .mocharc.json .mocharc.cjs .mocharc jest.config.ts vitest.config.mjs vite.config.js
+vitest.workspace.ts karma.conf.js babel.config.json .babelrc .babelrc.js tsconfig.json tsconfig.test.json .nycrc .taprc
+node_modules/mocha/index.js a/site-packages/x.py pkg.egg-info/entry_points.txt src/pkg.egg-info/PKG-INFO
+x-1.dist-info/METADATA pkg/__pycache__/core.cpython-311.pyc pkg/core.so tests/test_top.cpython-311-x86_64-linux-gnu.so
+tests/runtests.py django/test/runner.py bin/test sympy/testing/runtests.py d\xe9/tox.ini
+"""
+HONEST = """
+pkg/core.py my_conftest.py docs/conf.py setup.cfg.txt pkg/setup_helpers.py README.md package.json.md pkg/json.py
+pkg/core/random.py pkg/core/__init__.py src/pkg/types.py pkg/tests.py lib/pkg/io/__init__.py environment.yml Makefile
+CMakeLists.txt Cargo.toml go.mod src/_pytest/logging.py changelog/1.rst requirements.txt pkg/testing.py .gitignore
+"""
+
+
+@pytest.mark.parametrize("path", RUNNERS.split())
+def test_files_of_runners_wherever_they_lie(path: str) -> None:
+    for grading in (PKG, TOP, spec()):
+        assert found(path, grading)
+        assert found(path, grading, changed=True)
+
+
+@pytest.mark.parametrize("path", HONEST.split())
+def test_files_of_the_project(path: str) -> None:
+    for grading in (PKG, TOP, spec()):
+        assert not found(path, grading)
+        assert not found(path, grading, changed=True)
+
+
+def test_files_that_the_command_names() -> None:
+    assert found("tools/run.sh", PKG)
+    assert found("x/y.py", PKG)
+    assert not found("tools/other.sh", PKG)
+
+
+@pytest.mark.parametrize(
+    ("path", "grading", "expected"),
+    [
+        ("tests/__init__.py", TOP, True),
+        ("tests/unit/__init__.py", TOP, True),
+        ("tests/helpers.py", TOP, True),
+        ("tests/data/other.txt", TOP, True),
+        ("tests/test_mine.py", TOP, False),
+        ("tests/unit/mine_test.py", TOP, False),
+        ("tests/app/tests.py", TOP, False),
+        ("test/parse.test.js", spec("test/other.test.js"), False),
+        ("test/setup.js", spec("test/other.test.js"), True),
+        ("other/tests/__init__.py", TOP, False),
+        ("pkg/core/tests/__init__.py", PKG, True),
+        ("pkg/tests/helpers.py", PKG, False),
+        ("pkg/__init__.py", PKG, False),
+        ("testing/helpers.py", spec("testing/test_a.py"), True),
+        ("pkg/testing/helpers.py", spec("pkg/testing/test_a.py"), False),
+    ],
+)
+def test_what_surrounds_the_hidden_tests(path: str, grading: GradingSpec, expected: bool) -> None:
+    assert found(path, grading) == expected
+
+
+@pytest.mark.parametrize("root", ["", "src/", "lib/", "tests/", "tests/unit/"])
+@pytest.mark.parametrize("name", ["pytest.py", "_pytest/__init__.py", "shlex.py", "json/__init__.py", "pytest_evil.py"])
+def test_new_modules_in_the_place_of_others(root: str, name: str) -> None:
+    assert found(root + name, TOP)
+    in_tests = root.startswith("tests/")
+    assert found(root + name, TOP, changed=True) == in_tests, "what is there already shadows nothing new"
+    assert not found(f"pkg/{root}{name}", TOP)
+
+
+@pytest.mark.parametrize("path", ["tests/test_top/__init__.py", "tests/test_top/x.txt", "tests.py", "tests/unit.py"])
+def test_packages_and_modules_in_the_place_of_hidden_tests(path: str) -> None:
+    assert found(path, TOP)
+
+
+def test_hidden_tests_are_none_of_them() -> None:
+    """They are restored in any case, whatever their names are."""
+    grading = spec("tests/conftest.py", "setup.cfg", command="pytest tests/test_x.py")
+    patch = Patch.of(diff({}, {"tests/conftest.py": "x\n", "setup.cfg": "x\n", "tox.ini": "x\n"}))
+    assert runner_files(patch, grading) == (b"tox.ini",)
+    assert tampered_paths(patch, grading) == ["setup.cfg", "tests/conftest.py", "tox.ini"]
+
+
+def test_both_names_of_a_moved_file() -> None:
+    moved = b"diff --git a/conftest.py b/x.py\nsimilarity index 100%\nrename from conftest.py\nrename to x.py\n"
+    assert runner_files(Patch.of(moved), TOP) == (b"conftest.py",)
+    moved = b"diff --git a/tests/check.sh b/x.sh\nsimilarity index 100%\nrename from tests/check.sh\nrename to x.sh\n"
+    grading = GradingSpec(test_patch=Patch.of(TEST_PATCH), test_command="x", parser="pytest")
+    assert tampered_paths(Patch.of(moved), grading) == ["tests/check.sh"]
+
+
+def test_nothing_is_suspected_without_reason() -> None:
+    grading = GradingSpec(test_patch=Patch.of(TEST_PATCH), test_command="sh tests/check.sh", parser="pytest")
+    assert tampered_paths(Patch.of(GOLD), grading) == []
+    assert tampered_paths(EMPTY_PATCH, grading) == []
+    assert runner_files(Patch.of(b"garbage\n--- a\n"), GradingSpec(test_command="'", parser="pytest")) == ()
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["rows/swe-bench/verified_v5.jsonl", "swebench_sdist/tasks.jsonl"])
+def test_gold_patches_of_real_tasks_need_no_second_run(name: str) -> None:
+    for task in load_tasks(shared_dir() / "datasets" / name):
+        gold = task.grading.gold_patch
+        assert gold is not None
+        assert runner_files(gold, task.grading) == (), task.instance_id
