@@ -50,6 +50,7 @@ async def _find(job: Job, trace: Trace, log: RunLog) -> Resolution | Failure:
 
 
 async def _grade_in_box(job: Job, trace: Trace, log: RunLog) -> Resolution | Failure:
+    command, env = job.task.grading.test_command, frozen_env(job.prepared.env)
     async with AsyncExitStack() as stack:
         with anyio.fail_after(job.settings.set_up_s):
             git = BoxGit(await stack.enter_async_context(fresh_box(job, trace)))
@@ -57,11 +58,12 @@ async def _grade_in_box(job: Job, trace: Trace, log: RunLog) -> Resolution | Fai
             if refused is not None:
                 return refused
             await set_up(git, job, trace, log)
+            with trace.step("results"):
+                witness = await install(git, command)
         with trace.step("tests", "tests"):
-            command, env = job.task.grading.test_command, frozen_env(job.prepared.env)
-            witness = await install(git, command)
             result = await run_tests(git, command, env, job.settings.tests_timeout_s, log, witness)
-            records = await read(git, witness) if witness is not None else []
+        with trace.step("results"):
+            records = [] if witness is None else await read(git, witness)
         return await read_results(job, Run(result, witness, records), trace, log)
 
 

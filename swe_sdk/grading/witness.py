@@ -22,8 +22,8 @@ Runner = Literal["pytest", "unittest", "sympy"]
 
 MAX_RECORDS_BYTES = 64 << 20
 _READ_TIMEOUT_S = 30.0
-_SHIELDS_PYTHON = frozenset({"-I", "-E", "-S", "sudo"})
-"""Words that keep a Python from seeing the recorder."""
+_SHIELDS_PYTHON = frozenset({"-I", "-E", "-S", "sudo", "su", "runuser", "gosu", "setpriv", "chroot", "docker"})
+"""Words that may keep a Python from seeing the recorder, or from writing its records."""
 _THROUGH_TOX = (
     f'export TOX_TESTENV_PASSENV="PYTHONPATH {ORDER}${{TOX_TESTENV_PASSENV+ $TOX_TESTENV_PASSENV}}"'
     f' TOX_OVERRIDE="testenv.pass_env+=PYTHONPATH,{ORDER}${{TOX_OVERRIDE+;$TOX_OVERRIDE}}"\n'
@@ -62,8 +62,8 @@ def watch_of(command: str) -> Watch | None:
     if runner is None:
         by_tox = "tox" in (PurePosixPath(word).name for word in words)
         return Watch("pytest", required=False, through_tox=True) if by_tox else None
-    hidden = not _SHIELDS_PYTHON.isdisjoint(words) or any(word.startswith("PYTHONPATH=") for word in words)
-    return Watch(runner, required=not hidden)
+    hidden = not _SHIELDS_PYTHON.isdisjoint(words) or ("env", "-i") in pairwise(words)
+    return Watch(runner, required=not hidden and not any(word.startswith("PYTHONPATH=") for word in words))
 
 
 def _words(command: str) -> list[str]:

@@ -6,7 +6,6 @@ import errno
 import fcntl
 import os
 import secrets
-import select
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from swe_sdk.sandbox.boxside import frames
 from swe_sdk.sandbox.boxside.processes import COOKIE
 from swe_sdk.sandbox.contract import OnOutput, Stream
 from swe_sdk.sandbox.output import HeadTail
+from swe_sdk.sandbox.waiting import Readers
 from swe_sdk.sandbox.wire import Call, PeerGone
 
 GRACE_S = 2.0
@@ -157,16 +157,12 @@ async def _follow(call: Call, streams: _Streams, ending: _Ending) -> None:
     One wait on all of them, not a task for each: a third of the time of a short command. Background processes may hold
     the streams open for ever, so their end is not waited for.
     """
-    with select.epoll() as ready:
-        ready.register(call.fileno(), select.EPOLLIN)
-        for reader in streams.open:
-            ready.register(reader, select.EPOLLIN)
+    with Readers([call.fileno(), *streams.open]) as readers:
         while True:
-            await anyio.wait_readable(ready)
-            for fd, _events in ready.poll(0):
+            for fd in await readers.ready():
                 if fd != call.fileno():
                     if not streams.read(fd):
-                        ready.unregister(fd)
+                        readers.remove(fd)
                 elif (message := call.receive_now()) is not None:
                     ending.take(message)
                     return

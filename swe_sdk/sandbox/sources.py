@@ -5,19 +5,24 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import signal
 import stat
 import subprocess
 import tarfile
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from anyio import from_thread
 
 from swe_sdk.errors import BuildFailed, InputError, MissingTool
 from swe_sdk.model.environment import DirectorySource, GitSource, SdistSource, Source
 
 _FULL_SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _GIT_TIMEOUT_S = 1800
+_POLL_S = 0.1
 _OF_ANOTHER_REPOSITORY = frozenset(
     f"GIT_{name}"
     for name in (
@@ -121,15 +126,34 @@ def _git(*arguments: str) -> subprocess.CompletedProcess[str]:
     settings = ["-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0", "-c", "safe.directory=*"]
     inherited = {name: value for name, value in os.environ.items() if name not in _OF_ANOTHER_REPOSITORY}
     env = {**inherited, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}
+    command = ["git", *settings, *arguments]
     try:
-        return subprocess.run(
-            ["git", *settings, *arguments], capture_output=True, text=True, errors="replace", env=env,
-            timeout=_GIT_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL,
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            errors="replace", env=env, start_new_session=True,
         )  # fmt: skip
     except FileNotFoundError:
         raise MissingTool("git") from None
-    except subprocess.TimeoutExpired:
-        raise BuildFailed(f"git {arguments[0]}", f"no end after {_GIT_TIMEOUT_S} s") from None
+    with process:
+        try:
+            output, errors = _outputs(process, f"git {arguments[0]}")
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)  # and the helpers that it waits for
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
+
+
+def _outputs(process: subprocess.Popen[str], step: str) -> tuple[str, str]:
+    """What it printed; raises when it takes too long, or the task that waits for this thread is cancelled."""
+    deadline = time.monotonic() + _GIT_TIMEOUT_S
+    while True:
+        try:
+            return process.communicate(timeout=_POLL_S)
+        except subprocess.TimeoutExpired:
+            if time.monotonic() > deadline:
+                raise BuildFailed(step, f"no end after {_GIT_TIMEOUT_S} s") from None
+        with suppress(RuntimeError):  # there is no task
+            from_thread.check_cancelled()
 
 
 def _must(step: str, done: subprocess.CompletedProcess[str]) -> None:

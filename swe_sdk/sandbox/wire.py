@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import anyio
 
 from swe_sdk.sandbox.boxside import frames
+from swe_sdk.sandbox.waiting import readable, writable
 
 
 class PeerGone(Exception):
@@ -30,7 +31,7 @@ class Call:
             try:
                 sent = self._sock.sendmsg([data], ancillary)
             except BlockingIOError:
-                await anyio.wait_writable(self._sock)
+                await writable(self._sock)
             except OSError as error:
                 raise PeerGone from error
             else:
@@ -39,7 +40,7 @@ class Call:
     async def receive(self) -> tuple[frames.Message, list[int]]:
         """The next message and its descriptors, which are the caller's to close."""
         while (message := self.receive_now()) is None:
-            await anyio.wait_readable(self._sock)
+            await readable(self._sock)
         return message, self._decoder.take_fds()
 
     def receive_now(self) -> frames.Message | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from pathlib import Path
 
@@ -202,6 +203,35 @@ async def test_descriptors_in_flight(make_box: MakeBox, box: LocalBox, local_pro
         assert (await victim.exec(["echo", "fine"])).stdout == "fine\n"
         await victim.write("file", b"content")
         assert await victim.read("file") == b"content"
+
+
+async def test_watches_of_the_user_used_up(make_box: MakeBox, box: LocalBox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each user may have so many epoll watches: an ordinary user's boxes can use up those of the SDK.
+
+    Found by an attack that takes 5.5 million of them, and a gigabyte of memory; here, the kernel's answer is imitated.
+    The SDK then failed with an error of its own, in all boxes, and could not even close them.
+    """
+
+    class Full:
+        def register(self, _fd: int, _event: int) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        def close(self) -> None: ...
+
+    async def none_left(_what: object) -> None:
+        Full().register(0, 0)
+
+    neighbour = await make_box()
+    monkeypatch.setattr("anyio.wait_readable", none_left)
+    monkeypatch.setattr("anyio.wait_writable", none_left)
+    monkeypatch.setattr("select.epoll", Full)
+    assert (await box.exec("cat; echo err >&2", stdin=b"fed")).stdout == "fed"
+    assert (await box.exec("sleep 30", timeout_s=0.3)).status == "timeout"
+    await box.write("file", b"x" * 1_000_000)
+    assert len(await box.read("file")) == 1_000_000
+    await neighbour.close()
+    assert (await (await make_box()).exec(["/bin/true"])).ok
+    monkeypatch.undo()
 
 
 async def test_filling_the_process_table(make_box: MakeBox) -> None:

@@ -26,7 +26,18 @@ async def test_gold_resolves(provider, task, results):
     assert statuses_of(outcome) == {"check::answer": "PASSED", "check::runs": "PASSED"}
     assert (outcome.patch.exists, outcome.patch.applied, outcome.patch.rung) == (True, True, "git-apply")
     assert outcome.patch.sha256 == Patch.of(GOLD).sha256
-    steps = {"environment", "create", "apply", "restore", "test_patch", "tests", "parse", "teardown", "total"}
+    steps = {
+        "environment",
+        "create",
+        "apply",
+        "restore",
+        "test_patch",
+        "results",
+        "tests",
+        "parse",
+        "teardown",
+        "total",
+    }
     assert steps == set(outcome.timings_s)
     assert outcome.timings_s["total"] >= outcome.timings_s["tests"] > 0
     assert len(outcome.key) == 64

@@ -49,6 +49,7 @@ async def test_honest_patches_first(provider, task):
 STOPPED = {
     "leaves without a word": "import os\nos._exit(0)\n",
     "claims success and fails": f"import os\nprint({CLAIM!r}, flush=True)\nos._exit(1)\n",
+    "claims success and leaves with 0": f"import os\nprint({CLAIM!r}, flush=True)\nos._exit(0)\n",
     "prints official markers": "print('>>>>> End Test Output')\n" + CODE,
     "claims success before the real result": f"import sys\nprint({CLAIM!r}, file=sys.stderr, flush=True)\n" + CODE,
 }
@@ -72,7 +73,12 @@ NOT_STOPPED = {
         "class Anything:\n    def __eq__(self, other):\n        return True\ndef answer():\n    return Anything()\n"
     ),
     "a patched assertion": "import unittest\nunittest.TestCase.assertEqual = lambda *args: None\n" + CODE,
-    "claims success and leaves with 0": f"import os\nprint({CLAIM!r}, flush=True)\nos._exit(0)\n",
+    "a patched runner": ("import unittest\nunittest.TestCase._callTestMethod = lambda self, method: None\n" + CODE),
+    "a program that knows of the recorder": (
+        f"import glob, os\nrecord = b'PASSED ' + {CLAIM.partition(' ...')[0].encode().hex()!r}.encode() + b'\\n'\n"
+        "open(glob.glob('/tmp/swe-sdk-*/witness/records')[0], 'ab').write(record)\n"
+        f"print({CLAIM!r}, flush=True)\nos._exit(0)\n"
+    ),
 }
 
 

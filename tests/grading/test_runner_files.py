@@ -29,7 +29,8 @@ TOP = spec("tests/test_top.py", "tests/unit/test_deep.py", "tests/data/new.txt")
 RUNNERS = """
 conftest.py pkg/deep/conftest.py pytest.ini .pytest.ini pytest.toml tox.ini setup.cfg setup.py pyproject.toml noxfile.py
 sitecustomize.py src/usercustomize.py evil.pth a/b.pth .coveragerc .env .flaskenv .envrc .gitattributes
-docs/.gitattributes package.json web/package.json .npmrc .mocharc.json .mocharc.cjs .mocharc jest.config.ts vitest.config.mjs vite.config.js
+docs/.gitattributes package.json web/package.json .npmrc .mocharc.json .mocharc.cjs .mocharc jest.config.ts
+vitest.config.mjs vite.config.js
 vitest.workspace.ts karma.conf.js babel.config.json .babelrc .babelrc.js tsconfig.json tsconfig.test.json .nycrc .taprc
 node_modules/mocha/index.js a/site-packages/x.py pkg.egg-info/entry_points.txt src/pkg.egg-info/PKG-INFO
 x-1.dist-info/METADATA pkg/__pycache__/core.cpython-311.pyc pkg/core.so tests/test_top.cpython-311-x86_64-linux-gnu.so

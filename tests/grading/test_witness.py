@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import re
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from swe_sdk.grading.run_log import RunLog
 from swe_sdk.grading.verify import grade
 from swe_sdk.grading.witness import Record, Watch, Witness, as_log, install, read, watch_of
 from swe_sdk.recipes.parsers import parse_log
-from tests.grading.calculator import RIGHT, pytest_task, submission, unittest_task
+from tests.grading.calculator import PINS, RIGHT, pytest_task, submission, unittest_task
 from tests.shared import shared_rows
 
 anyio_mark = pytest.mark.anyio
@@ -34,6 +36,8 @@ COMMANDS = {
     "PYTHONPATH=src pytest": Watch("pytest", False),
     "python -I -m pytest": Watch("pytest", False),
     "sudo pytest": Watch("pytest", False),
+    "env -i PATH=/usr/bin pytest": Watch("pytest", False),
+    "env A=1 pytest": Watch("pytest", True),
     "tox --current-env -epy39 -v -- tests/test_a.py": Watch("pytest", False, through_tox=True),
     "python -m tox": Watch("pytest", False, through_tox=True),
     "pytest 'unbalanced": Watch("pytest", True),
@@ -82,6 +86,12 @@ def test_scraps_of_output_in_official_lists_are_no_tests() -> None:
     assert not Watch("pytest", True).can_record("[100%]")
     assert Watch("pytest", True).can_record("a.py::t[::]")
     assert Watch("unittest", True).can_record("A docstring.")
+
+
+def test_the_recorder_is_understood_by_old_pythons() -> None:
+    source = files("swe_sdk.grading.boxside").joinpath("witness.py").read_text()
+    ast.parse(source, feature_version=(3, 5))
+    assert not re.search(r"\bf[\"']|:=|\*\*\w+=|->.*\|(?!.*\")", source), "newer syntax that feature_version lets pass"
 
 
 GOOD = b"PASSED 612e70793a3a74\n"
@@ -172,6 +182,23 @@ async def test_only_the_outermost_run_is_recorded(provider, tmp_path: Path) -> N
     outcome = await grade(task, submission({"calc.py": RIGHT + "\n"}), provider=provider)
     assert outcome.resolved, outcome.evidence
     assert outcome.evidence["results_file"]["records"] == 2
+
+
+@anyio_mark
+@pytest.mark.network
+async def test_results_of_workers_come_from_the_process_that_collects_them(provider, tmp_path: Path) -> None:
+    pip = (*PINS, "pytest-xdist==3.6.1", "execnet==2.1.1", "pytest-rerunfailures==15.0")
+    hidden = (
+        "import calc, pathlib\ndef test_answer(request):\n    mark = pathlib.Path('/tmp/mark')\n"
+        "    again, _ = mark.exists(), mark.touch()\n    assert again and calc.answer() == 42\n"
+        "def test_runs():\n    pass\n"
+    )
+    command = "python -m pytest -rA -n 2 --reruns 1 -p no:cacheprovider tests/test_calc.py"
+    task = pytest_task(tmp_path, hidden={"tests/test_calc.py": hidden}, pip=pip, test_command=command)
+    outcome = await grade(task, submission({"calc.py": RIGHT + "\n"}), provider=provider)
+    assert outcome.resolved, outcome.evidence
+    assert outcome.evidence["results_file"]["records"] == 2
+    assert not (await grade(task, submission({"calc.py": "def answer():\n    return 1\n"}), provider=provider)).resolved
 
 
 @anyio_mark

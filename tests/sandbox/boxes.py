@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from swe_sdk.sandbox.contract import SandboxSpec
+from swe_sdk.sandbox.contract import Box, SandboxSpec
 from swe_sdk.sandbox.providers.local.box import LocalBox
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
 
@@ -23,6 +23,13 @@ async def ok(box: LocalBox, command: str) -> str:
     result = await box.exec(command, timeout_s=30)
     assert result.ok, (result.summary, result.stderr)
     return result.stdout
+
+
+async def output(box: Box, command: str) -> str:
+    """What a command that must succeed prints on both streams, without the white space around it."""
+    result = await box.exec(command, merge_stderr=True, timeout_s=60)
+    assert result.ok, (result.summary, result.stdout)
+    return result.stdout.strip()
 
 
 def init_of(box: LocalBox) -> int:

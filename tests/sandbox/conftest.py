@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import anyio
 import pytest
 
+from swe_sdk.model.environment import DirectorySource
 from swe_sdk.sandbox.providers.local.box import LocalBox
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
 from tests.leaks import processes_of, traces_of
 from tests.sandbox.boxes import create
+
+_numbers = iter(range(1000))
 
 
 @pytest.fixture
@@ -29,3 +33,16 @@ async def box(provider: LocalProvider) -> AsyncIterator[LocalBox]:
     box = await create(provider)
     yield box
     await box.close()
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> DirectorySource:
+    """A small project whose content no other test has."""
+    root = tmp_path / "project"
+    (root / "pkg").mkdir(parents=True)
+    (root / "pkg/__init__.py").write_text(f"number = {next(_numbers)}\n")
+    (root / "run.sh").write_text("#!/bin/sh\necho ran\n")
+    (root / "run.sh").chmod(0o755)
+    (root / ".gitignore").write_text("*.log\nbuild/\n")
+    (root / "old.log").write_text("ignored, and there\n")
+    return DirectorySource(path=str(root))

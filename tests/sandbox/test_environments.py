@@ -5,63 +5,24 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
 import pytest
 
-from swe_sdk.errors import BuildFailed, CapabilityMissing, MissingTool, SandboxLost
+from swe_sdk.errors import BuildFailed, CapabilityMissing
 from swe_sdk.model.environment import DirectorySource, GitSource, ImageEnvironment, SourceEnvironment
-from swe_sdk.sandbox.contract import Box, SandboxSpec
+from swe_sdk.sandbox.contract import SandboxSpec
 from swe_sdk.sandbox.environments import prepare
 from swe_sdk.sandbox.prepared import PreparedEnvironment
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
 from swe_sdk.sandbox.tree import take_patch
-from tests.leaks import unused_layers
-from tests.sandbox.boxes import init_of
+from tests.sandbox.boxes import output
 
 pytestmark = pytest.mark.anyio
-_numbers = iter(range(1000))
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> DirectorySource:
-    """A small project whose content no other test has."""
-    root = tmp_path / "project"
-    (root / "pkg").mkdir(parents=True)
-    (root / "pkg/__init__.py").write_text(f"number = {next(_numbers)}\n")
-    (root / "run.sh").write_text("#!/bin/sh\necho ran\n")
-    (root / "run.sh").chmod(0o755)
-    (root / ".gitignore").write_text("*.log\nbuild/\n")
-    (root / "old.log").write_text("ignored, and there\n")
-    return DirectorySource(path=str(root))
-
-
-async def output(box: Box, command: str) -> str:
-    result = await box.exec(command, merge_stderr=True, timeout_s=60)
-    assert result.ok, (result.summary, result.stdout)
-    return result.stdout.strip()
-
-
-@contextmanager
-def no_new_layers(state: Path) -> Iterator[None]:
-    """Whatever happens meanwhile leaves no box, snapshot, layer or record behind."""
-
-    def inventory() -> list[str]:
-        folders = ("layers", "snapshots", "boxes/*", "trash")
-        found = [str(path) for folder in folders for path in state.glob(f"{folder}/*")]
-        return sorted([*found, *(str(path) for path in (state / "environments").glob("*.json"))])
-
-    before = inventory()
-    yield
-    assert inventory() == before
-    assert unused_layers(state) == []
 
 
 async def test_a_directory_becomes_a_repository_with_one_commit(
@@ -207,89 +168,6 @@ async def test_daemons_of_a_build_do_not_keep_it_from_being_frozen(
         assert await box.processes() == []  # type: ignore[attr-defined]
     finally:
         await box.close()
-
-
-# -- builds that do not work ------------------------------------------------------------------------------------------
-
-
-async def test_a_failing_step_shows_its_output_and_leaves_nothing(
-    local_provider: LocalProvider, source: DirectorySource
-) -> None:
-    steps = ("echo fine", "echo to stdout; echo to stderr >&2; sleep 300 & exit 7", "touch never")
-    environment = SourceEnvironment(source=source, install=steps)
-    for _attempt in (1, 2):
-        with no_new_layers(local_provider.state):
-            with pytest.raises(BuildFailed) as caught:
-                await prepare(local_provider, environment)
-        assert caught.value.step.startswith("install step 2")
-        assert "to stdout\nto stderr" in caught.value.output
-        assert "code 7" in caught.value.output
-
-
-async def test_passwords_of_an_index_are_not_part_of_an_error(
-    local_provider: LocalProvider, source: DirectorySource, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "https://a.example https://me:p%40ss-w0rd@index.example/simple")
-    with pytest.raises(BuildFailed) as caught:
-        await prepare(local_provider, SourceEnvironment(source=source, install=("env; false",)))
-    assert "https://me:****@index.example/simple" in caught.value.output
-    assert "p%40ss-w0rd" not in str(caught.value) + caught.value.output
-
-
-async def test_a_build_box_that_dies_is_lost_and_not_a_failed_step(
-    local_provider: LocalProvider, source: DirectorySource
-) -> None:
-    def kill(said: str) -> None:
-        if "install" in said:
-            (box,) = local_provider.boxes.values()
-            os.kill(init_of(box), signal.SIGKILL)
-
-    with no_new_layers(local_provider.state), pytest.raises(SandboxLost):
-        await prepare(local_provider, SourceEnvironment(source=source, install=("sleep 60",)), on_progress=kill)
-
-
-async def test_a_cancelled_build_leaves_nothing_and_can_be_repeated(
-    local_provider: LocalProvider, source: DirectorySource
-) -> None:
-    environment = SourceEnvironment(source=source, install=("sleep 0.7",))
-    with no_new_layers(local_provider.state):
-        with anyio.CancelScope() as scope:
-            await prepare(
-                local_provider, environment, on_progress=lambda said: scope.cancel() if "install" in said else None
-            )
-        assert scope.cancelled_caught
-    assert (await prepare(local_provider, environment)).build_s > 0
-
-
-async def test_a_missing_program_is_told_before_anything_is_built(
-    local_provider: LocalProvider, source: DirectorySource
-) -> None:
-    environment = SourceEnvironment(source=source, tools=("no-such-tool",))
-    with no_new_layers(local_provider.state), pytest.raises(MissingTool, match="no-such-tool"):
-        await prepare(local_provider, environment, on_progress=lambda said: pytest.fail(said))
-
-
-async def test_a_deleted_snapshot_is_built_again(local_provider: LocalProvider, source: DirectorySource) -> None:
-    environment = SourceEnvironment(source=source)
-    first = await prepare(local_provider, environment)
-    assert first.snapshot is not None
-    await local_provider.delete_snapshot(first.snapshot)
-    second = await prepare(local_provider, environment)
-    assert second.build_s > 0
-    assert second.snapshot != first.snapshot
-    assert second.base_commit == first.base_commit, "the same content is the same commit"
-
-
-@pytest.mark.parametrize("record", ["", "{", "[]", "null", '{"key": 1}', '{"key": "k", "field_of_a_later_version": 1}'])
-async def test_a_record_that_cannot_be_read_is_built_again(
-    local_provider: LocalProvider, source: DirectorySource, record: str
-) -> None:
-    environment = SourceEnvironment(source=source)
-    first = await prepare(local_provider, environment)
-    assert first.snapshot is not None
-    (local_provider.state / "environments" / f"{first.key}.json").write_text(record)
-    assert (await prepare(local_provider, environment)).build_s > 0
-    await local_provider.delete_snapshot(first.snapshot)
 
 
 async def test_images_are_not_built(local_provider: LocalProvider) -> None:

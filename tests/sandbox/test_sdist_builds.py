@@ -17,9 +17,9 @@ import pytest
 
 from swe_sdk.errors import BuildFailed
 from swe_sdk.model.environment import DirectorySource, SdistSource, SourceEnvironment
-from swe_sdk.sandbox.contract import Box
 from swe_sdk.sandbox.environments import prepare
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
+from tests.sandbox.boxes import output
 
 pytestmark = pytest.mark.anyio
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -92,12 +92,6 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
     server.shutdown()
     thread.join()
     server.server_close()
-
-
-async def output(box: Box, command: str) -> str:
-    result = await box.exec(command, merge_stderr=True, timeout_s=60)
-    assert result.ok, (result.summary, result.stdout)
-    return result.stdout.strip()
 
 
 @pytest.mark.parametrize(("name", "pack"), [("tiny-1.0.tar.gz", sdist_tar), ("tiny-1.0.zip", sdist_zip)])

@@ -32,6 +32,7 @@ from swe_sdk.sandbox import exec_client
 from swe_sdk.sandbox.contract import DEFAULT_OUTPUT_BYTES, BoxStatus, OnOutput, Process, SandboxSpec
 from swe_sdk.sandbox.providers.local.cgroups import BoxCgroup
 from swe_sdk.sandbox.providers.local.skeleton import HOME
+from swe_sdk.sandbox.waiting import readable
 from swe_sdk.sandbox.wire import PeerGone, close_all, open_call
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class LocalBox:
             if pidfd >= 0:
                 _kill(pidfd)
                 with anyio.move_on_after(_STOP_CAP_S) as scope:
-                    await anyio.wait_readable(pidfd)
+                    await readable(pidfd)
                 if scope.cancelled_caught:
                     raise SandboxError(f"box {self._id} is still alive {_STOP_CAP_S:.0f} s after SIGKILL")
         finally:

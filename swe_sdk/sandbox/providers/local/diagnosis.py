@@ -23,7 +23,7 @@ def explain(error: str, number: int | None) -> SweError:
             f"/proc cannot be mounted in a namespace here ({error})",
             remedy="in a container, unmask its system paths (docker: --security-opt systempaths=unconfined)",
         )
-    if error.startswith(("fsopen", "fsconfig", "fsmount", "overlay", "move_mount /tmp/stage:")):
+    if error.startswith(("fsopen", "fsconfig", "fsmount", "overlay", "mount overlay", "move_mount /tmp/stage:")):
         return ProviderUnavailable(
             f"an overlay cannot be mounted here ({error})",
             remedy="set SWE_SDK_STATE to a directory on ext4, xfs, btrfs or tmpfs (not overlayfs or a network file "

@@ -18,6 +18,7 @@ from swe_sdk.errors import CreateFailed, SandboxError, SweError
 from swe_sdk.sandbox import boxside
 from swe_sdk.sandbox.providers.local.cgroups import BoxCgroup
 from swe_sdk.sandbox.providers.local.diagnosis import explain, explain_merge
+from swe_sdk.sandbox.waiting import readable
 from swe_sdk.sandbox.wire import PeerGone, close_all, open_call
 
 CREATE_TIMEOUT_S = 30.0
@@ -151,7 +152,7 @@ async def _end(pidfd: int) -> None:
     """Kill a process, and wait until it is gone."""
     try:
         signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-        await anyio.wait_readable(pidfd)
+        await readable(pidfd)
     except ProcessLookupError:
         pass  # it has ended and was collected already
     finally:
