@@ -119,7 +119,7 @@ class EditableTree:
             case "to_link":
                 os.unlink(full)
                 os.symlink(path, full)
-            case "to_directory":
+            case "to_directory" if not chosen.endswith(b" "):
                 os.unlink(full)
                 os.mkdir(full)
                 self.write(os.path.join(chosen, b"inner"), content)

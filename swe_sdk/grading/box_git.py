@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 from collections.abc import Iterable, Sequence
 
 from swe_sdk.errors import SandboxLost
@@ -33,6 +34,15 @@ done
 """
 """Remove paths, whatever they are; a parent that is no directory (a link to elsewhere) goes first, so that nothing is
 ever removed through it."""
+
+_RESTORE = f"""
+commit=$1 listed=$2
+shift 2
+git() {{ command git {shlex.join(_FLAGS)} --literal-pathspecs "$@"; }}
+git ls-tree -r -z --full-tree --name-only "$commit" -- "$@" > "$listed" || exit 1
+{_CLEAR}
+[ ! -s "$listed" ] || xargs -0 git {shlex.join(_FLAGS)} --literal-pathspecs checkout -q -f "$commit" -- < "$listed"
+"""
 
 _BEHIND_A_LINK = """
 for path do
@@ -90,14 +100,13 @@ class BoxGit:
         """Run one git command in the repository."""
         return await self.run(["git", *_FLAGS, *args], output_bytes=output_bytes)
 
-    async def git_over(self, paths: Iterable[bytes], *args: str, output_bytes: int = 1 << 24) -> ExecResult:
-        """Run a git command with ``paths`` as its last arguments, whatever bytes and however many they are."""
-        command = ["git", *_FLAGS, "--literal-pathspecs", *args]
-        return await self.over(paths, command, output_bytes=output_bytes)
-
     async def clear(self, paths: Iterable[bytes]) -> ExecResult:
         """Remove paths of the repository: files, links or whole directories."""
         return await self.over(paths, ["sh", "-c", _CLEAR, "clear"])
+
+    async def restore(self, paths: Iterable[bytes], commit: str) -> ExecResult:
+        """Bring paths of the repository to their state in a commit, whatever they are now; those it lacks are gone."""
+        return await self.over(paths, ["sh", "-c", _RESTORE, "restore", commit, f"{self.private}/listed"])
 
     async def behind_a_link(self, paths: Iterable[bytes]) -> bytes | None:
         """The first of ``paths`` that leads through a symbolic link, as they are in the working tree now."""

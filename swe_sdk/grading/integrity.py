@@ -51,19 +51,9 @@ def _literally(path: bytes) -> str:
 
 
 async def _restore(git: BoxGit, base_commit: str, touched: Sequence[bytes]) -> None:
-    paths = safe_paths(touched)
-    if not paths:
-        return
-    listing = await git.git_over(paths, "ls-tree", "-r", "-z", "--full-tree", "--name-only", base_commit, "--")
-    if not listing.ok or listing.truncated:
-        raise ResetFailed(f"could not read the base commit {base_commit}: {problem(listing)}")
-    in_base = set(listing.stdout_bytes.split(b"\0"))
-    cleared = await git.clear(paths)
-    if not cleared.ok:
-        raise ResetFailed(f"could not remove what the patch put in the place of the grader's files: {problem(cleared)}")
-    restored = await git.git_over([p for p in paths if p in in_base], "checkout", "-q", "-f", base_commit, "--")
+    restored = await git.restore(safe_paths(touched), base_commit)
     if not restored.ok:
-        raise ResetFailed(f"could not restore the grader's files: {problem(restored)}")
+        raise ResetFailed(f"could not bring the grader's files to the base commit: {problem(restored)}")
 
 
 async def install_tests(git: BoxGit, test_patch: Patch) -> None:

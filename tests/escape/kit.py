@@ -3,8 +3,25 @@
 Standard library only, and no syntax newer than Python 3.8. Nothing here decides whether an attack has failed.
 """
 
-import array, ctypes, errno, fcntl, json, mmap, os, resource, select, signal, socket, stat, struct, subprocess  # noqa: E401, F401
-import sys, termios, threading, time  # noqa: E401, F401
+# ruff: noqa: F401
+import array
+import ctypes
+import errno
+import fcntl
+import json
+import mmap
+import os
+import resource
+import select
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
 
 ARM = os.uname().machine == "aarch64"
 LIBC = ctypes.CDLL(None, use_errno=True)

@@ -27,7 +27,8 @@ Cases = dict[str, list[ElementTree.Element]]
 def cases() -> Iterator[Cases]:
     """All attacks, run once in a process of that user: the cases by the names of their functions."""
     version = subprocess.run([SYSTEM_PYTHON, "-V"], capture_output=True, text=True, check=False).stdout
-    if not version.startswith(f"Python {sys.version_info.major}.{sys.version_info.minor}.") or not shutil.which("setpriv"):
+    wanted = f"Python {sys.version_info.major}.{sys.version_info.minor}."
+    if not version.startswith(wanted) or not shutil.which("setpriv"):
         pytest.skip("it takes setpriv, and a Python for everybody of the version that runs this")
     folder = Path(tempfile.mkdtemp(prefix="swe_sdk-escape-", dir=memory_folder()))
     try:

@@ -104,12 +104,13 @@ async def test_refused_calls(box: LocalBox, user: str) -> None:
         attribute = bytes(128)
         calls = [
             ("bpf", 0, attribute, 128), ("bpf", 5, attribute, 128), ("perf_event_open", attribute, 0, -1, -1, 0),
-            ("userfaultfd", 0), ("userfaultfd", 1), ("io_uring_setup", 8, attribute), ("io_uring_enter", 0, 0, 0, 0, 0, 0),
-            ("io_uring_register", 0, 0, 0, 0), ("kexec_load", 0, 0, 0, 0), ("init_module", attribute, 128, b""),
+            ("userfaultfd", 0), ("userfaultfd", 1), ("io_uring_setup", 8, attribute),
+            ("io_uring_enter", 0, 0, 0, 0, 0, 0), ("io_uring_register", 0, 0, 0, 0), ("kexec_load", 0, 0, 0, 0), ("init_module", attribute, 128, b""),
             ("finit_module", 0, b"", 0), ("swapon", b"/tmp/x", 0), ("acct", b"/tmp/x"), ("quotactl", 0, b"", 0, 0),
             ("reboot", 0, 0, 0, 0), ("iopl", 3), ("ioperm", 0, 8, 1), ("modify_ldt", 0, attribute, 128),
             ("syslog", 2, attribute, 128), ("fanotify_init", 0, 0), ("kcmp", 1, 1, 0, 0, 0), ("vhangup",),
-            ("mbind", 0, 0, 0, 0, 0, 0), ("personality", 0x0400000), ("personality", 8), ("move_pages", 1, 0, 0, 0, 0, 0),
+            ("mbind", 0, 0, 0, 0, 0, 0), ("personality", 0x0400000), ("personality", 8),
+            ("move_pages", 1, 0, 0, 0, 0, 0),
             ("name_to_handle_at", -100, b"/", attribute, attribute, 0), ("open_by_handle_at", 0, attribute, 0),
         ]
         for name, *arguments in calls:
@@ -154,7 +155,8 @@ async def test_calls_by_other_doors(box: LocalBox) -> None:
             memory.write(code)
             address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
             return ctypes.CFUNCTYPE(ctypes.c_long)(address)()
-        int80 = b"\\x53\\xb8" + struct.pack("I", 310) + b"\\xbb" + struct.pack("I", NEWUSER) + b"\\xcd\\x80\\x5b\\x48\\x98\\xc3"
+        int80 = b"\\x53\\xb8" + struct.pack("I", 310) + b"\\xbb" + struct.pack("I", NEWUSER)
+        int80 += b"\\xcd\\x80\\x5b\\x48\\x98\\xc3"
         x32 = b"\\x48\\xc7\\xc0" + struct.pack("I", 0x40000000 | 272) + b"\\x48\\xc7\\xc7" + struct.pack("I", NEWUSER)
         x32 += b"\\x0f\\x05\\xc3"
         before = os.readlink("/proc/self/ns/user")

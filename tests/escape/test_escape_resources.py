@@ -9,6 +9,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from pydantic import ValidationError
 
 from swe_sdk.sandbox.providers.local.box import LocalBox
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
@@ -214,6 +215,16 @@ async def test_output_that_never_ends(box: LocalBox) -> None:
     assert result.status == "timeout"
     assert time.monotonic() - started < 10
     assert await box.processes() == []
+
+
+@pytest.mark.xfail(strict=True, raises=ValidationError, reason="there is no limit for the disk space of a box yet")
+async def test_a_full_disk(make_box: MakeBox) -> None:
+    """``disk_mib`` bounds what a box writes in all its files together."""
+    box = await make_box(limits={"disk_mib": 64})
+    script = "for i in $(seq 1 40); do head -c 10000000 /dev/zero > /testbed/$i || break; done"
+    await box.exec(script, timeout_s=60)
+    written = sum(path.lstat().st_blocks * 512 for path in box.path.rglob("*"))
+    assert written < 200 << 20
 
 
 async def test_all_descriptors(box: LocalBox) -> None:

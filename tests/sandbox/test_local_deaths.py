@@ -15,14 +15,21 @@ from pathlib import Path
 import anyio
 import pytest
 from anyio import to_thread
+from anyio.abc import TaskStatus
 
 from swe_sdk.errors import SandboxClosed, SandboxError, SandboxLost
 from swe_sdk.model.exec_result import ExecResult
+from swe_sdk.sandbox.providers.local.box import LocalBox
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
 from tests.leaks import processes_of, traces_of
 from tests.sandbox.boxes import create, init_of, ok
 
 pytestmark = pytest.mark.anyio
+
+
+async def long_command(box: LocalBox, results: list[ExecResult], *, task_status: TaskStatus[None]) -> None:
+    """A command that does not end by itself; started once it has printed something."""
+    results.append(await box.exec("echo began; sleep 600", on_output=lambda _stream, _data: task_status.started()))
 
 
 async def wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
@@ -36,12 +43,8 @@ async def test_boxes_die_with_the_process_that_made_them_and_the_next_one_lives(
     await ok(boxes[0], "setsid sleep 600 >/dev/null 2>&1 &")
     results: list[ExecResult] = []
 
-    async def long() -> None:
-        results.append(await boxes[1].exec("echo began; sleep 600"))
-
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(long)
-        await anyio.sleep(0.2)
+        await tasks.start(long_command, boxes[1], results)
         assert provider.zygote._process is not None
         os.kill(provider.zygote._process.pid, signal.SIGKILL)
     assert [(result.status, result.exit_code) for result in results] == [("lost", None)]
@@ -67,12 +70,8 @@ async def test_a_box_killed_from_outside_is_lost_and_can_be_closed(provider: Loc
     await ok(victim, "setsid sleep 600 >/dev/null 2>&1 &")
     results: list[ExecResult] = []
 
-    async def long() -> None:
-        results.append(await victim.exec("sleep 600"))
-
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(long)
-        await anyio.sleep(0.1)
+        await tasks.start(long_command, victim, results)
         os.kill(init_of(victim), signal.SIGKILL)
     assert results[0].status == "lost"
     assert await victim.status() == "lost"
@@ -213,7 +212,7 @@ async def test_a_script_that_forgets_to_close_ends_at_once_and_leaves_nothing(
         say(owner=provider.store.owner)
     """)
     owner = str(heard(child)["owner"])
-    _out, errors = child.communicate(timeout=8)
+    _out, errors = child.communicate(timeout=20)
     assert (child.returncode, errors) == (0, "")
     assert list(processes_of(owner)) == []
     assert not (local_provider.state / "boxes" / owner).exists()

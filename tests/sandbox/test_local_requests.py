@@ -139,7 +139,7 @@ async def test_processes_with_huge_command_lines_are_listed(box: LocalBox) -> No
     start = "x=$(head -c 100000 /dev/zero | tr '\\0' x); for n in $(seq 30); do bash -c 'sleep 600; :' $x & done"
     await ok(box, f"{start} > /dev/null 2>&1; sleep 0.3")
     found = await box.processes()
-    assert sum("xxxx" in process.command for process in found) == 30
+    assert sum("xxxx" in process.command for process in found) >= 30
     assert all(len(process.command) <= 4096 for process in found)
 
 

@@ -328,7 +328,7 @@ async def test_a_box_without_a_repository_has_no_patch(local_provider: LocalProv
 
 
 @settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(before=trees(), changes=edits(repositories=True))
 async def test_random_work_on_random_trees(

@@ -1,8 +1,9 @@
 """Frees supervisors that a program of their box has blocked.
 
-A supervisor starts programs by vfork: it sleeps until its child has become the program. SIGSTOP, which nothing can
-block, stops the child before that, if a program of the box sends it at the right moment; the supervisor would then
-sleep for ever, and its box count as lost. Only somebody outside of the box can help: the zygote, which looks.
+A supervisor that starts a program waits until its child has become the program: by vfork, or for a word on a pipe.
+SIGSTOP, which nothing can block, stops the child before that, if a program of the box sends it at the right moment; the
+supervisor would then wait for ever, and its box count as lost. Only somebody outside of the box can help: the zygote,
+which looks.
 """
 
 from __future__ import annotations
@@ -42,10 +43,16 @@ class Watch:
             return
         self._next_look = time.monotonic() + LOOK_S
         for pid, before in self._asleep.items():
-            state, _parent, _flags = _stat(pid)
-            self._asleep[pid] = before + 1 if state == "D" else 0
-            if before >= 1 and state == "D":
+            waits = _waits_for_child(pid)
+            self._asleep[pid] = before + 1 if waits else 0
+            if before >= 1 and waits:
                 _signal_stopped_children(pid, signal.SIGCONT if before == 1 else signal.SIGKILL)
+
+
+def _waits_for_child(supervisor: int) -> bool:
+    """Whether it is within vfork, or reads from a pipe; it does nothing else there that takes any time."""
+    state, _parent, _flags = _stat(supervisor)
+    return state == "D" or (state == "S" and b"pipe_read" in _read(f"/proc/{supervisor}/wchan"))
 
 
 def _signal_stopped_children(supervisor: int, number: int) -> None:

@@ -73,6 +73,8 @@ class LayerStore:
             _make_directory(directory)
         identity.close_to_others(root)  # a setuid program in a layer would make anybody its owner
         self._boxes = root / "boxes" / self.owner
+        self._records: dict[tuple[str, int], SnapshotRecord] = {}
+        """By name and inode: a record never changes, and there may be hundreds to look through for garbage."""
         with self.lock():  # a sweep must not find the lock file before it is locked
             self._owner_lock = os.open(self._lock_path(self.owner), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._owner_lock, fcntl.LOCK_EX)
@@ -90,6 +92,11 @@ class LayerStore:
             os.close(fd)
 
     # -- boxes ------------------------------------------------------------------------------------------------------
+
+    @property
+    def scratch(self) -> Path:
+        """Where boxes and other half-made things are: it goes with this process, however that ends."""
+        return self._boxes
 
     def new_box(self, box_id: str, chain: tuple[str, ...]) -> Path:
         """A directory with an empty writable layer for ``chain``, whose layers are kept as long as it is there."""
@@ -169,8 +176,11 @@ class LayerStore:
 
     def snapshots(self) -> list[SnapshotRecord]:
         """All of them, oldest first."""
-        found = [record for path in (self.root / "snapshots").glob("*.json") if (record := _read_record(path))]
-        return sorted(found, key=lambda record: record.created_at)
+        with os.scandir(self.root / "snapshots") as entries:
+            paths = {(entry.name, entry.inode()): Path(entry.path) for entry in entries if entry.name.endswith(".json")}
+        found = {key: self._records.get(key) or _read_record(path) for key, path in paths.items()}
+        self._records = known = {key: record for key, record in found.items() if record}
+        return sorted(known.values(), key=lambda record: record.created_at)
 
     def delete_snapshot(self, snapshot_id: str) -> None:
         """Forget a snapshot, and delete the layers that nothing needs any more."""

@@ -198,7 +198,8 @@ class LocalProvider:
         is_kernels = self.cgroups is not None and self.cgroups.controls("memory")
         mounts = _merge(host_mounts(), box.spec.mounts)
         has_network = box.spec.network == "host"
-        skeleton = ensure_skeleton(self.store.root / "skeletons", mounts, has_network, self.identity)
+        skeletons = self.store.root / "skeletons"
+        skeleton = ensure_skeleton(skeletons, self.store.scratch, mounts, has_network, self.identity)
         home = os.path.relpath(box.path, self._state)
         root = RootSpec(
             state=str(self._state),

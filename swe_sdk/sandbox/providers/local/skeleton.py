@@ -61,12 +61,15 @@ def host_mounts() -> tuple[Mount, ...]:
     return tuple(Mount(source=path, target=path) for path in ("/usr", *separate))
 
 
-def ensure_skeleton(parent: Path, mounts: Sequence[Mount], network: bool, identity: Identity) -> str:
-    """The name of a skeleton below ``parent`` with a mount point for each of ``mounts``; made if there is none."""
+def ensure_skeleton(parent: Path, scratch: Path, mounts: Sequence[Mount], network: bool, identity: Identity) -> str:
+    """The name of a skeleton below ``parent`` with a mount point for each of ``mounts``.
+
+    If there is none, it is made in ``scratch`` first, a directory that goes with this process.
+    """
     points = sorted((mount.target, os.path.isdir(mount.source)) for mount in mounts)
     name = content_key([_VERSION, points, _top_level_links(), _host_settings(network), identity.first])[:16]
     if not (parent / name).exists():
-        _make(parent, name, points, network, identity)
+        _make(scratch / new_id("skeleton"), parent / name, points, network, identity)
     return name
 
 
@@ -84,8 +87,7 @@ def _host_settings(network: bool) -> list[tuple[str, int, int]]:
     return [(path, (info := os.stat(path)).st_mtime_ns, info.st_size) for path in found if os.path.exists(path)]
 
 
-def _make(parent: Path, name: str, points: list[tuple[str, bool]], network: bool, identity: Identity) -> None:
-    building = parent / new_id("new")
+def _make(building: Path, final: Path, points: list[tuple[str, bool]], network: bool, identity: Identity) -> None:
     building.mkdir(mode=0o755)
     for directory in (*_DIRECTORIES, *_SHARED_DIRECTORIES):
         _directory(building / directory)
@@ -99,10 +101,10 @@ def _make(parent: Path, name: str, points: list[tuple[str, bool]], network: bool
         _mount_point(building / target.lstrip("/"), is_directory)
     _hand_over(building, identity)
     try:
-        building.rename(parent / name)
+        building.rename(final)
     except OSError:
         shutil.rmtree(building)  # somebody else made the same one meanwhile
-        if not (parent / name).exists():
+        if not final.exists():
             raise
 
 
