@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from swe_sdk.errors import ResetFailed
 from swe_sdk.grading.box_git import BoxGit, is_safe
+from swe_sdk.grading.changed import changed_by_git, changed_in_tree, files_of_git
 from swe_sdk.grading.tree import Tree, bring_back, remember
 from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.model.patch import Patch
@@ -18,10 +20,14 @@ ALREADY_APPLIED = Rung(name="already-applied", command='git apply --check --reve
 
 @dataclass(frozen=True)
 class Applied:
-    """``rung`` names the command that took the patch, None where none did; ``attempts`` has a record of each try."""
+    """``rung`` names the command that took the patch, None where none did; ``attempts`` has a record of each try.
+
+    ``paths`` are the files that it changed.
+    """
 
     rung: str | None
     attempts: list[dict[str, Any]] = field(default_factory=list)
+    paths: tuple[bytes, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -39,36 +45,66 @@ async def apply_patch(git: BoxGit, patch: Patch, ladder: Sequence[Rung]) -> Appl
     Where a patch names files in ``.git``, outside of the repository or behind a link, only plain ``git apply`` is
     tried, which refuses them: GNU patch writes into ``.git``, and ``git apply --3way`` through links.
 
-    Raises ``ResetFailed`` where the tree could not be brought back, and what the sandbox raises.
+    Raises ``ResetFailed`` where the tree could not be brought back, where the patch got into ``.git`` all the same, or
+    where git cannot say what has changed; and what the sandbox raises.
     """
-    names = [path for file in patch.files for path in file.paths]
-    path = await git.write("model.patch", patch.data)
-    attempts: list[dict[str, Any]] = []
-    before: Tree | None = None
-    stray = _lexically_stray(names)
+    climb = _Climb(git, patch, await git.write("model.patch", patch.data))
     for rung in ladder:
-        if not _is_atomic(rung):
-            if before is None:
-                before, stray = await remember(git, names), stray or await git.behind_a_link(names)
-            if stray is not None:
-                attempts.append({"rung": rung.name, "skipped": f"the patch names {_shown(stray)}"})
-                continue
-        attempts.append(await _try(git, rung, path))
-        if attempts[-1]["exit_code"] == 0:
-            return Applied(rung.name, attempts)
-        if before is not None and not _is_atomic(rung):
-            await bring_back(git, before)
-    attempts.append(await _try(git, ALREADY_APPLIED, path))
-    return Applied(ALREADY_APPLIED.name if attempts[-1]["exit_code"] == 0 else None, attempts)
+        paths = await climb.step(rung)
+        if paths is not None:
+            return Applied(rung.name, climb.attempts, paths)
+    return Applied(ALREADY_APPLIED.name if await climb.try_command(ALREADY_APPLIED) else None, climb.attempts)
 
 
-def _lexically_stray(names: list[bytes]) -> bytes | None:
-    return next((name for name in names if not is_safe(name)), None)
+class _Climb:
+    """The way up the ladder with one patch."""
 
+    def __init__(self, git: BoxGit, patch: Patch, path: str) -> None:
+        self.attempts: list[dict[str, Any]] = []
+        self._git = git
+        self._patch = patch
+        self._path = path
+        self._names = [name for file in patch.files for name in file.paths]
+        self._stray = next((name for name in self._names if not is_safe(name)), None)
+        self._before: Tree | None = None
 
-async def _try(git: BoxGit, rung: Rung, patch_path: str) -> dict[str, Any]:
-    result = await git.run(rung.command, env={"PATCH": patch_path}, merge_stderr=True, output_bytes=8000)
-    return attempt_record(rung, result)
+    async def step(self, rung: Rung) -> tuple[bytes, ...] | None:
+        """Try one rung; returns what it has changed, or None with the tree as it was."""
+        if _is_atomic(rung):
+            return await self._changed_by_git(rung) if await self.try_command(rung) else None
+        before = await self._tree()
+        if self._stray is not None:
+            self.attempts.append({"rung": rung.name, "skipped": f"the patch names {_shown(self._stray)}"})
+            return None
+        taken = await (self.try_command(rung) if _is_git(rung) else self._try_guarded(rung))
+        if taken:
+            return await (self._changed_by_git(rung) if _is_git(rung) else changed_in_tree(self._git, before))
+        await bring_back(self._git, before)
+        return None
+
+    async def try_command(self, rung: Rung) -> bool:
+        """Run the command of a rung, and record what became of it."""
+        env = {"PATCH": self._path}
+        result = await self._git.run(rung.command, env=env, merge_stderr=True, output_bytes=8000)
+        self.attempts.append(attempt_record(rung, result))
+        return result.ok
+
+    async def _try_guarded(self, rung: Rung) -> bool:
+        before = await files_of_git(self._git)
+        taken = await self.try_command(rung)
+        if await files_of_git(self._git) != before:
+            raise ResetFailed("the patch has changed the repository's own files in .git")
+        return taken
+
+    async def _changed_by_git(self, rung: Rung) -> tuple[bytes, ...]:
+        return await changed_by_git(self._git, rung, self._patch, self._path)
+
+    async def _tree(self) -> Tree:
+        """The tree as it was before the first rung that may leave something behind."""
+        if self._before is None:
+            self._before = await remember(self._git, self._names)
+            self._stray = self._stray or await self._git.behind_a_link(self._names)
+        return self._before
 
 
 def attempt_record(rung: Rung, result: ExecResult) -> dict[str, Any]:
@@ -77,9 +113,13 @@ def attempt_record(rung: Rung, result: ExecResult) -> dict[str, Any]:
     return {"rung": rung.name, "exit_code": result.exit_code, **ended, "output": result.stdout.strip()[-2000:]}
 
 
+def _is_git(rung: Rung) -> bool:
+    return rung.command.startswith("git apply ")
+
+
 def _is_atomic(rung: Rung) -> bool:
     """Whether it leaves nothing behind where it fails; ``--3way`` leaves conflicts, ``--reject`` half of the patch."""
-    return rung.command.startswith("git apply ") and not {"--3way", "-3", "--reject"} & set(rung.command.split())
+    return _is_git(rung) and not {"--3way", "-3", "--reject"} & set(rung.command.split())
 
 
 def _shown(path: bytes) -> str:

@@ -13,11 +13,11 @@ from swe_sdk.grading.box_git import BoxGit
 from swe_sdk.grading.classify import Failure, classify
 from swe_sdk.grading.control import blame
 from swe_sdk.grading.evaluate import frozen_env, run_tests
-from swe_sdk.grading.integrity import take_back
+from swe_sdk.grading.integrity import suspects, take_back
 from swe_sdk.grading.job import Job, fresh_box
 from swe_sdk.grading.read import Run, read_results
 from swe_sdk.grading.run_log import RunLog
-from swe_sdk.grading.runner_files import tampered_paths
+from swe_sdk.grading.runner_files import shown
 from swe_sdk.grading.second_run import needs_second_run, second_run
 from swe_sdk.grading.set_up import PreludeTimeout, set_up
 from swe_sdk.grading.trace import Trace
@@ -35,7 +35,7 @@ async def attempt(job: Job, trace: Trace, log: RunLog) -> Resolution | Failure:
     try:
         with anyio.fail_after(job.settings.attempt_timeout_s):
             finding = await _find(job, trace, log)
-        paths = needs_second_run(job, finding)
+        paths = needs_second_run(job, finding, trace)
         return (await second_run(job, paths, trace, log, _find) if paths else None) or finding
     except Exception as error:  # noqa: BLE001  # the boundary: no failure may escape as anything but a Failure
         return classify(error, trace.stage)
@@ -74,14 +74,14 @@ async def _apply(git: BoxGit, job: Job, trace: Trace) -> Failure | None:
         trace.flag("empty_patch")
         return None
     await to_thread.run_sync(lambda: job.patch.files)  # cached; a huge patch takes seconds, which others may use
-    tampered = tampered_paths(job.patch, job.task.grading)
-    if tampered:
-        trace.evidence["tampered_paths"] = tampered
     with trace.step("apply", "apply"):
         applied = await apply_patch(git, job.patch, job.recipe.ladder)
-    trace.applied, trace.rung = applied.ok, applied.rung
+        touched = await suspects(git, job.prepared.base_commit, applied.paths, job.task.grading)
+    trace.applied, trace.rung, trace.runner_files = applied.ok, applied.rung, touched.runner
     trace.evidence["apply"] = applied.attempts
-    if applied.ok and job.taken_back:
+    if touched.hidden or touched.runner:
+        trace.evidence["tampered_paths"] = shown([*touched.hidden, *touched.runner])
+    if job.taken_back:
         with trace.step("restore", "reset"):
             await take_back(git, job.prepared.base_commit, job.taken_back, job.task.grading.gold_patch)
     if applied.ok or job.policy.decide("apply", "patch_unappliable").verdict == "grade":

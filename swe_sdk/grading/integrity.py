@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from swe_sdk.errors import ResetFailed, TestPatchFailed
 from swe_sdk.grading.box_git import BoxGit, problem, safe_paths
-from swe_sdk.grading.runner_files import touched_paths
+from swe_sdk.grading.runner_files import runner_files, shadowing, touched_paths
 from swe_sdk.model.patch import Patch
+from swe_sdk.model.task import GradingSpec
 
 _ARCHIVE_BYTES = 256 << 20
 _PRESENT = """for path do if [ -e "$path" ] || [ -L "$path" ]; then printf '%s\\0' "$path"; fi; done"""
@@ -30,6 +31,25 @@ async def restore_test_files(git: BoxGit, base_commit: str, test_patch: Patch) -
     hidden one out. Raises ``ResetFailed``, and what the sandbox raises.
     """
     await _restore(git, base_commit, touched_paths(test_patch))
+
+
+@dataclass(frozen=True)
+class Touched:
+    """Changed paths by which a patch might bend its own verdict: hidden tests, and files that decide how tests run."""
+
+    hidden: tuple[bytes, ...] = ()
+    runner: tuple[bytes, ...] = ()
+
+
+async def suspects(git: BoxGit, base_commit: str, paths: Sequence[bytes], spec: GradingSpec) -> Touched:
+    """Those among the changed ``paths``. Raises ``ResetFailed``, and what the sandbox raises."""
+    hidden = frozenset(touched_paths(spec.test_patch))
+    asked = safe_paths(shadowing(paths, spec))
+    in_base = await git.over(asked, ["git", "--literal-pathspecs", "ls-tree", "-z", "--name-only", base_commit, "--"])
+    if not in_base.ok:
+        raise ResetFailed(f"could not read the base commit: {problem(in_base)}")
+    runner = runner_files(paths, spec, frozenset(in_base.stdout_bytes.split(b"\0")))
+    return Touched(tuple(path for path in paths if path in hidden), runner)
 
 
 async def take_back(git: BoxGit, base_commit: str, paths: Sequence[bytes], gold: Patch | None) -> None:

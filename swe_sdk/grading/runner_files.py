@@ -7,10 +7,10 @@ Honest patches touch such files too, so their being touched proves nothing; it c
 from __future__ import annotations
 
 import re
-import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
 
+from swe_sdk.grading.words import shell_words
 from swe_sdk.model.patch import Patch
 from swe_sdk.model.task import GradingSpec
 
@@ -51,28 +51,28 @@ def touched_paths(patch: Patch) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(path for file in patch.files for path in file.paths))
 
 
-def runner_files(patch: Patch, spec: GradingSpec) -> tuple[bytes, ...]:
-    """Paths of ``patch`` that decide how the hidden tests run, in its order, but for the hidden tests themselves.
+def runner_files(paths: Sequence[bytes], spec: GradingSpec, in_base: Container[bytes] = ()) -> tuple[bytes, ...]:
+    """Which changed ``paths`` decide how the hidden tests run, in their order, but for the hidden tests themselves.
 
     * Files that configure a runner or an interpreter, wherever they lie, and runners that the repository brings along;
       files that the test command names.
-    * What is imported in the place of something else: compiled code, a package beside a hidden test of its name, new
-      modules at the top named like one of the standard library or of pytest.
+    * What is imported in the place of something else: compiled code, a package beside a hidden test of its name, and
+      (where they are not ``in_base``) modules at the top named like one of the standard library or of pytest.
     * Whatever surrounds the hidden tests in their folder, such as ``tests/__init__.py``, but for test modules.
     """
-    hidden = touched_paths(spec.test_patch)
+    hidden = frozenset(touched_paths(spec.test_patch))
     rules = _Rules(hidden, spec.test_command)
-    added = {file.new for file in patch.files if file.old is None}
     return tuple(
-        path for path in touched_paths(patch) if path not in hidden and rules.matches(path, is_new=path in added)
+        path
+        for path in paths
+        if path not in hidden and (rules.matches(path) or (path not in in_base and rules.shadows_a_module(path)))
     )
 
 
-def tampered_paths(patch: Patch, spec: GradingSpec) -> list[str]:
-    """Hidden tests that ``patch`` touches and its runner files, for a reader: sorted, undecodable bytes escaped."""
-    hidden = set(touched_paths(spec.test_patch))
-    suspects = [path for path in touched_paths(patch) if path in hidden]
-    return shown([*suspects, *runner_files(patch, spec)])
+def shadowing(paths: Sequence[bytes], spec: GradingSpec) -> list[bytes]:
+    """Those of ``paths`` of which :func:`runner_files` must know whether they are in the base."""
+    rules = _Rules(frozenset(touched_paths(spec.test_patch)), spec.test_command)
+    return [path for path in paths if rules.shadows_a_module(path)]
 
 
 def shown(paths: Iterable[bytes]) -> list[str]:
@@ -83,8 +83,7 @@ def shown(paths: Iterable[bytes]) -> list[str]:
 class _Rules:
     """What the hidden tests and their command single out."""
 
-    def __init__(self, hidden: Iterable[bytes], command: str) -> None:
-        hidden = tuple(hidden)
+    def __init__(self, hidden: frozenset[bytes], command: str) -> None:
         folders = {path.rpartition(b"/")[0] for path in hidden}
         roots = {root for path in hidden if (root := _test_root(path)) is not None}
         self._named = _paths_in(command)
@@ -95,14 +94,13 @@ class _Rules:
             parent for path in hidden for parent in _parents(path) if _test_root(parent + b"/")
         }
 
-    def matches(self, path: bytes, *, is_new: bool) -> bool:
-        """Whether any rule of :func:`runner_files` holds for a path."""
+    def matches(self, path: bytes) -> bool:
+        """Whether a rule of :func:`runner_files` holds for a path, new or not."""
         return (
             _configures(path)
             or path in self._named
             or path in _OWN_RUNNERS
             or self._shadows_a_hidden_test(path)
-            or (is_new and self._shadows_a_module(path))
             or self._surrounds_hidden_tests(path)
         )
 
@@ -110,7 +108,8 @@ class _Rules:
         """A package goes before a module of its name, and a module before a folder that is no package."""
         return path.startswith(self._packages) or path.removesuffix(b".py") in self._test_folders
 
-    def _shadows_a_module(self, path: bytes) -> bool:
+    def shadows_a_module(self, path: bytes) -> bool:
+        """Whether it would be imported in the place of a module that has nothing to do with the repository."""
         below = (path[len(root) :] for root in self._import_roots if path.startswith(root))
         names = (match[1] for rest in below if (match := _MODULE.fullmatch(rest)) is not None)
         return any(name in _SHADOWED or name.startswith(b"pytest_") for name in names)
@@ -138,9 +137,6 @@ def _test_root(path: bytes) -> bytes | None:
 
 
 def _paths_in(command: str) -> frozenset[bytes]:
-    """Words of a command, and parts of words, that may be paths of the repository."""
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        words = command.split()
-    return frozenset(re.sub(r"^(?:\./)+", "", word.partition("::")[0]).encode() for word in words)
+    """Words of a command that may be paths of the repository, without what selects a part of a file."""
+    words = (word.partition("::")[0] for word in shell_words(command))
+    return frozenset(re.sub(r"^(?:\./)+", "", word).encode("utf-8", "surrogateescape") for word in words)

@@ -10,7 +10,7 @@ import anyio
 from swe_sdk.grading.classify import Failure
 from swe_sdk.grading.job import Job
 from swe_sdk.grading.run_log import RunLog
-from swe_sdk.grading.runner_files import runner_files, shown
+from swe_sdk.grading.runner_files import shown
 from swe_sdk.grading.trace import Trace
 from swe_sdk.recipes.contract import Resolution
 
@@ -19,14 +19,12 @@ SECOND_LOG = "test.second.log"
 _SHOWN = 5
 
 
-def needs_second_run(job: Job, finding: Resolution | Failure) -> tuple[bytes, ...]:
+def needs_second_run(job: Job, finding: Resolution | Failure, trace: Trace) -> tuple[bytes, ...]:
     """The runner files that a second run must take back; none where one run says all."""
-    spec = job.task.grading
-    if not (isinstance(finding, Resolution) and finding.resolved):
-        return ()
-    if spec.gold_patch is not None and spec.gold_patch.data == job.patch.data:
-        return ()
-    return runner_files(job.patch, spec)
+    gold = job.task.grading.gold_patch
+    is_gold = gold is not None and gold.data == job.patch.data
+    resolved = isinstance(finding, Resolution) and finding.resolved
+    return trace.runner_files if resolved and not is_gold else ()
 
 
 async def second_run(job: Job, paths: tuple[bytes, ...], trace: Trace, log: RunLog, find: Find) -> Failure | None:

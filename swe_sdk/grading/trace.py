@@ -22,6 +22,8 @@ class Trace:
     flags: list[str] = field(default_factory=list)
     applied: bool | None = None
     rung: str | None = None
+    runner_files: tuple[bytes, ...] = ()
+    """Files that the patch has changed and that decide how tests run."""
     tests: TestReport | None = None
     """Statuses that were read although the attempt failed."""
     started: float = field(default_factory=time.monotonic)

@@ -13,7 +13,7 @@ from swe_sdk.errors import ResetFailed
 from swe_sdk.grading.box_git import BoxGit, problem
 from swe_sdk.model.exec_result import ExecResult
 
-_LISTING_BYTES = 256 << 20
+LISTING_BYTES = 256 << 20
 _LIST_DIRECTORIES = "find . -name .git -prune -o -type d -print0"
 
 
@@ -32,7 +32,7 @@ async def remember(git: BoxGit, named: Iterable[bytes]) -> Tree:
 
     Raises ``ResetFailed``, and what the sandbox raises.
     """
-    untracked, directories = await _untracked(git), await _directories(git)
+    untracked, directories = await list_untracked(git), await _directories(git)
     kept = tuple(dict.fromkeys(path for path in named if path in untracked))
     aside = await _aside(git)
     _require(await git.over(kept, ["cp", "-a", "--parents", "-t", aside, "--"]), "copy untracked files aside")
@@ -45,7 +45,7 @@ async def bring_back(git: BoxGit, tree: Tree) -> None:
     Raises ``ResetFailed``, and what the sandbox raises.
     """
     _require(await git.git("reset", "-q", "--hard"), "reset the tracked files")
-    made = sorted(await _untracked(git) - tree.untracked)
+    made = sorted(await list_untracked(git) - tree.untracked)
     _require(await git.over(made, ["rm", "-rf", "--"]), "remove what the failed attempt made")
     if tree.kept:
         _require(await git.clear(tree.kept), "remove changed untracked files")
@@ -66,13 +66,14 @@ async def _aside(git: BoxGit) -> str:
     return aside
 
 
-async def _untracked(git: BoxGit) -> frozenset[bytes]:
-    result = await git.git("ls-files", "-z", "--others", output_bytes=_LISTING_BYTES)
+async def list_untracked(git: BoxGit) -> frozenset[bytes]:
+    """Files that git does not track, ignored ones included; raises ``ResetFailed``, and what the sandbox raises."""
+    result = await git.git("ls-files", "-z", "--others", output_bytes=LISTING_BYTES)
     return _names(result, "list untracked files")
 
 
 async def _directories(git: BoxGit) -> frozenset[bytes]:
-    return _names(await git.run(_LIST_DIRECTORIES, output_bytes=_LISTING_BYTES), "list directories")
+    return _names(await git.run(_LIST_DIRECTORIES, output_bytes=LISTING_BYTES), "list directories")
 
 
 def _names(result: ExecResult, what: str) -> frozenset[bytes]:

@@ -6,7 +6,6 @@ test process too, so a program that knows of it can deceive it, but no line that
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -17,6 +16,7 @@ from typing import Literal, NamedTuple
 
 from swe_sdk.grading.box_git import BoxGit, require_alive
 from swe_sdk.grading.boxside.witness import ORDER
+from swe_sdk.grading.words import shell_words
 
 Runner = Literal["pytest", "unittest", "sympy"]
 
@@ -57,20 +57,13 @@ class Watch:
 
 def watch_of(command: str) -> Watch | None:
     """Which runner a test command starts, as far as its words tell; None for one that has no recorder."""
-    words = _words(command)
+    words = shell_words(command)
     runner = _runner(words)
     if runner is None:
         by_tox = "tox" in (PurePosixPath(word).name for word in words)
         return Watch("pytest", required=False, through_tox=True) if by_tox else None
     hidden = not _SHIELDS_PYTHON.isdisjoint(words) or ("env", "-i") in pairwise(words)
     return Watch(runner, required=not hidden and not any(word.startswith("PYTHONPATH=") for word in words))
-
-
-def _words(command: str) -> list[str]:
-    try:
-        return shlex.split(command)
-    except ValueError:  # a quote without an end: the shell will say so
-        return command.split()
 
 
 def _runner(words: list[str]) -> Runner | None:

@@ -105,7 +105,8 @@ async def test_refused_calls(box: LocalBox, user: str) -> None:
         calls = [
             ("bpf", 0, attribute, 128), ("bpf", 5, attribute, 128), ("perf_event_open", attribute, 0, -1, -1, 0),
             ("userfaultfd", 0), ("userfaultfd", 1), ("io_uring_setup", 8, attribute),
-            ("io_uring_enter", 0, 0, 0, 0, 0, 0), ("io_uring_register", 0, 0, 0, 0), ("kexec_load", 0, 0, 0, 0), ("init_module", attribute, 128, b""),
+            ("io_uring_enter", 0, 0, 0, 0, 0, 0), ("io_uring_register", 0, 0, 0, 0),
+            ("kexec_load", 0, 0, 0, 0), ("init_module", attribute, 128, b""),
             ("finit_module", 0, b"", 0), ("swapon", b"/tmp/x", 0), ("acct", b"/tmp/x"), ("quotactl", 0, b"", 0, 0),
             ("reboot", 0, 0, 0, 0), ("iopl", 3), ("ioperm", 0, 8, 1), ("modify_ldt", 0, attribute, 128),
             ("syslog", 2, attribute, 128), ("fanotify_init", 0, 0), ("kcmp", 1, 1, 0, 0, 0), ("vhangup",),

@@ -145,7 +145,7 @@ async def test_a_box_without_a_memory_limit_of_its_own(
 
 async def test_a_fork_bomb(make_box: MakeBox) -> None:
     """This machine and another box answer meanwhile, and the box closes at once."""
-    box, other = await make_box(limits={"pids": 400}), await make_box()
+    box, other = await make_box(limits={"pids": 250}), await make_box()
     program = """
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         while True:
@@ -174,7 +174,7 @@ async def test_a_fork_bomb(make_box: MakeBox) -> None:
 
 async def test_a_fork_bomb_that_runs_out_of_time(make_box: MakeBox) -> None:
     """It is killed to the last process, or its box is given up: told as a timeout in either case."""
-    box = await make_box(limits={"pids": 300})
+    box = await make_box(limits={"pids": 150})
     program = """
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         while True:
@@ -233,7 +233,8 @@ async def test_all_descriptors(box: LocalBox) -> None:
         for _ in range(50):
             if daemon():
                 kept = []
-                for make in (lambda: os.open("/dev/null", 0), socket.socketpair, os.pipe, lambda: os.eventfd(0), select.epoll):
+                null = lambda: os.open("/dev/null", 0)
+                for make in (null, socket.socketpair, os.pipe, lambda: os.eventfd(0), select.epoll):
                     try:
                         for _ in range(3000):
                             kept.append(make())

@@ -13,6 +13,7 @@ import anyio
 
 from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.sandbox.providers.local.box import LocalBox
+from swe_sdk.sandbox.providers.local.layers import UPPER
 
 KIT = (Path(__file__).parent / "kit.py").read_text()
 _LIMITS = re.compile(r"\s{2,}")
@@ -45,6 +46,11 @@ def pid_of(pidfd: int) -> int:
 def children(pid: int) -> list[int]:
     """Direct children, as this machine numbers them."""
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def upper_of(box: LocalBox) -> Path:
+    """The writable layer, as it lies on this machine."""
+    return box.path / UPPER
 
 
 async def survivor(box: LocalBox) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from swe_sdk.grading.runner_files import runner_files, tampered_paths
-from swe_sdk.model.patch import EMPTY_PATCH, Patch
+from swe_sdk.grading.runner_files import runner_files, shadowing, touched_paths
+from swe_sdk.model.patch import Patch
 from swe_sdk.model.task import GradingSpec
 from swe_sdk.recipes.dataset import load_tasks
 from tests.grading.tiny import GOLD, TEST_PATCH, diff
@@ -19,8 +19,7 @@ def spec(*hidden: str, command: str = "run") -> GradingSpec:
 
 
 def found(path: str, grading: GradingSpec, *, changed: bool = False) -> bool:
-    before = {path: "old\n"} if changed else {}
-    return runner_files(Patch.of(diff(before, {path: "new\n"})), grading) != ()
+    return runner_files([path.encode()], grading, {path.encode()} if changed else ()) != ()
 
 
 PKG = spec("pkg/core/tests/test_core.py", command="pytest -rA pkg/core/tests/test_core.py ./tools/run.sh x/y.py::T")
@@ -104,24 +103,26 @@ def test_packages_and_modules_in_the_place_of_hidden_tests(path: str) -> None:
 def test_hidden_tests_are_none_of_them() -> None:
     """They are restored in any case, whatever their names are."""
     grading = spec("tests/conftest.py", "setup.cfg", command="pytest tests/test_x.py")
-    patch = Patch.of(diff({}, {"tests/conftest.py": "x\n", "setup.cfg": "x\n", "tox.ini": "x\n"}))
-    assert runner_files(patch, grading) == (b"tox.ini",)
-    assert tampered_paths(patch, grading) == ["setup.cfg", "tests/conftest.py", "tox.ini"]
+    assert runner_files([b"tests/conftest.py", b"tox.ini", b"setup.cfg"], grading) == (b"tox.ini",)
+
+
+def test_only_of_some_paths_it_matters_whether_they_are_new() -> None:
+    assert shadowing([b"shlex.py", b"conftest.py", b"pkg/shlex.py", b"src/json/__init__.py", b"tests/ast.py"], TOP) == [
+        b"shlex.py",
+        b"src/json/__init__.py",
+        b"tests/ast.py",
+    ]
 
 
 def test_both_names_of_a_moved_file() -> None:
     moved = b"diff --git a/conftest.py b/x.py\nsimilarity index 100%\nrename from conftest.py\nrename to x.py\n"
-    assert runner_files(Patch.of(moved), TOP) == (b"conftest.py",)
-    moved = b"diff --git a/tests/check.sh b/x.sh\nsimilarity index 100%\nrename from tests/check.sh\nrename to x.sh\n"
-    grading = GradingSpec(test_patch=Patch.of(TEST_PATCH), test_command="x", parser="pytest")
-    assert tampered_paths(Patch.of(moved), grading) == ["tests/check.sh"]
+    assert runner_files(touched_paths(Patch.of(moved)), TOP) == (b"conftest.py",)
 
 
 def test_nothing_is_suspected_without_reason() -> None:
-    grading = GradingSpec(test_patch=Patch.of(TEST_PATCH), test_command="sh tests/check.sh", parser="pytest")
-    assert tampered_paths(Patch.of(GOLD), grading) == []
-    assert tampered_paths(EMPTY_PATCH, grading) == []
-    assert runner_files(Patch.of(b"garbage\n--- a\n"), GradingSpec(test_command="'", parser="pytest")) == ()
+    grading = GradingSpec(test_patch=Patch.of(TEST_PATCH), test_command="sh tests/check.sh '", parser="pytest")
+    assert runner_files(touched_paths(Patch.of(GOLD)), grading) == ()
+    assert runner_files((), grading) == ()
 
 
 @pytest.mark.shared
@@ -130,4 +131,4 @@ def test_gold_patches_of_real_tasks_need_no_second_run(name: str) -> None:
     for task in load_tasks(shared_dir() / "datasets" / name):
         gold = task.grading.gold_patch
         assert gold is not None
-        assert runner_files(gold, task.grading) == (), task.instance_id
+        assert runner_files(touched_paths(gold), task.grading) == (), task.instance_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import indent
 
 import anyio
 import pytest
@@ -72,6 +73,55 @@ async def test_taken_back_means_as_in_the_base(provider, tmp_path: Path):
     outcome = await grade(task, GOLD + diff(before, {**after}), provider=provider)
     assert outcome.resolved
     assert outcome.evidence["second_run"]["taken_back"] == sorted(after)
+
+
+NEW = "@@ -0,0 +1,2 @@\n+echo 'PASSED check::runs'\n+echo 'PASSED check::answer'\n"
+CHANGED = "@@ -1 +1,2 @@\n-sh tests/check.sh\n+echo 'PASSED check::runs'\n+echo 'PASSED check::answer'\n"
+CONTEXT = (
+    "***************\n*** 1 ****\n! sh tests/check.sh\n--- 1,2 ----\n"
+    "! echo 'PASSED check::runs'\n! echo 'PASSED check::answer'\n"
+)
+NORMAL = "1c1,2\n< sh tests/check.sh\n---\n> echo 'PASSED check::runs'\n> echo 'PASSED check::answer'\n"
+DISGUISES = {
+    "prefixes of its own": (
+        "git-apply",
+        f"diff --git x/tox.ini y/tox.ini\nnew file mode 100644\n--- /dev/null\n+++ y/tox.ini\n{NEW}",
+    ),
+    "a plain diff": ("git-apply", f"--- /dev/null\n+++ z/tox.ini\n{NEW}"),
+    "a quoted name": ("git-apply", f'--- /dev/null\n+++ "b/t\\157x.ini"\n{NEW}'),
+    "a date": ("git-apply", f"--- /dev/null\t1970-01-01\n+++ b/tox.ini\t2020-01-01 00:00:00\n{NEW}"),
+    "a second name": ("git-apply", f"--- a/tox.ini\n+++ b/tox.ini.orig\n{NEW}"),
+    "an indented diff": ("patch-fuzz", indent(f"--- /dev/null\n+++ b/tox.ini\n{NEW}", "  ")),
+    "a context diff": ("patch-fuzz", f"*** a/run.sh\n--- b/run.sh\n{CONTEXT}"),
+    "a normal diff": ("patch-fuzz", f"Index: a/run.sh\n{NORMAL}"),
+    "an index line": ("patch-fuzz", f"Index: a/run.sh\n--- q\n+++ q\n{CHANGED}"),
+}
+"""Ways to name a file that a reader of diffs may miss, and the rung that takes them."""
+
+
+@pytest.mark.parametrize("name", DISGUISES)
+async def test_what_was_changed_is_asked_of_the_tree_not_of_the_diff(provider, tmp_path: Path, name: str):
+    """The forger's file is found under the name that it really has, and taken back under that name."""
+    rung, text = DISGUISES[name]
+    command = "if [ -f tox.ini ]; then sh tox.ini; else sh run.sh; fi"
+    task = make_task(tmp_path / "repo", files=FILES, test_command=command)
+    outcome = await grade(task, text, provider=provider)
+    assert outcome.patch.rung == rung, outcome.evidence["apply"]
+    assert outcome.status == "unresolved", outcome.evidence
+    assert outcome.evidence["failure"]["kind"] == "runner_files"
+    assert {"tox.ini", "run.sh"} & set(outcome.evidence["second_run"]["taken_back"])
+
+
+async def test_a_disguised_patch_of_the_repository_itself_is_nobodys_misfortune(provider, tmp_path: Path):
+    """GNU patch reads what git and we do not, and writes into .git."""
+    config = (
+        "  --- a/.git/config\n  +++ b/.git/config\n  @@ -1,1 +1,2 @@\n   [core]\n  +\tfsmonitor = touch /tmp/evil\n"
+    )
+    task = make_task(tmp_path / "repo", files=FILES, test_command=COMMAND)
+    outcome = await grade(task, config, provider=provider)
+    assert outcome.status == "unresolved", outcome.evidence
+    assert "in .git" in outcome.evidence["failure"]["reason"]
+    assert outcome.evidence["control"] == {"failed": False}
 
 
 async def test_gold_is_trusted_where_it_touches_such_files(provider, tmp_path: Path):

@@ -35,6 +35,8 @@ COMMANDS = {
     "python -c 'import sympy; sympy.test(\"x\")' x": Watch("sympy", True),
     "PYTHONPATH=src pytest": Watch("pytest", False),
     "python -I -m pytest": Watch("pytest", False),
+    "cd src; pytest; echo done": Watch("pytest", True),
+    "(pytest&&true)|tee log # a comment": Watch("pytest", True),
     "sudo pytest": Watch("pytest", False),
     "env -i PATH=/usr/bin pytest": Watch("pytest", False),
     "env A=1 pytest": Watch("pytest", True),
@@ -240,7 +242,6 @@ SHORTER = {
     "pytest-dev__pytest-10051": "pytest -rA testing/logging/test_fixture.py",
     "pallets__flask-5014": "pytest -rA tests/test_blueprints.py",
     "django__django-11119": "./tests/runtests.py -v 2 --settings=test_sqlite --parallel 1 template_tests.test_engine",
-    "sympy__sympy-24661": "python -c 'import sympy; sympy.test(\"sympy/parsing/tests/test_ast_parser.py\", verbose=1)'",
 }
 """Some real suites, pytest's own of three generations among them."""
 
