@@ -8,7 +8,7 @@ import anyio
 from anyio import to_thread
 
 from swe_sdk.errors import GradingError
-from swe_sdk.grading.apply import apply_patch
+from swe_sdk.grading.apply import Applied, apply_patch
 from swe_sdk.grading.box_git import BoxGit
 from swe_sdk.grading.classify import Failure, classify
 from swe_sdk.grading.control import blame
@@ -23,6 +23,9 @@ from swe_sdk.grading.set_up import PreludeTimeout, set_up
 from swe_sdk.grading.trace import Trace
 from swe_sdk.grading.witness import install, read
 from swe_sdk.recipes.contract import Resolution
+
+_NO_SUCH_PROGRAM = 127
+"""The exit code by which a shell says so."""
 
 
 async def attempt(job: Job, trace: Trace, log: RunLog) -> Resolution | Failure:
@@ -86,4 +89,13 @@ async def _apply(git: BoxGit, job: Job, trace: Trace) -> Failure | None:
             await take_back(git, job.prepared.base_commit, job.taken_back, job.task.grading.gold_patch)
     if applied.ok or job.policy.decide("apply", "patch_unappliable").verdict == "grade":
         return None
-    return Failure("patch_unappliable", "apply", "the patch does not apply")
+    return Failure("patch_unappliable", "apply", _not_applied(applied, trace))
+
+
+def _not_applied(applied: Applied, trace: Trace) -> str:
+    """Why, said honestly where the box lacks one of the programs that the official ladder tries."""
+    missing = [attempt["rung"] for attempt in applied.attempts if attempt.get("exit_code") == _NO_SUCH_PROGRAM]
+    if not missing:
+        return "the patch does not apply"
+    trace.flag("rung_unavailable")
+    return f"the patch does not apply ({', '.join(missing)} could not be tried: its program is not installed)"

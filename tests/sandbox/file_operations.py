@@ -4,7 +4,8 @@ It is sent to the box as source text, so it needs nothing but the standard libra
 Where overlayfs differs from a plain directory, the host's side follows it as documented in the kernel's overlayfs.rst:
 
 * directories of frozen layers cannot be renamed (EXDEV), and ``mv`` copies them;
-* a file of a frozen layer that has several links loses them when it is changed.
+* a file of a frozen layer that has several links loses them when it is changed;
+* a file of a frozen layer cannot be renamed to a link that was made of it since (ESTALE), which should do nothing.
 """
 
 from __future__ import annotations
@@ -50,10 +51,9 @@ class Tree:
         """The results: 0, an errno, or ``COPIED``. ``told`` are those of the box, where they rule."""
         results: list[int] = []
         for number, operation in enumerate(operations):
-            rule = told[number] if told is not None else 0
+            self._told = told[number] if told is not None else 0
             self._now = _FIRST_TIME_NS + (begin + number) * 1_000_000_007
-            self._must_copy = rule == COPIED
-            results.append(rule if rule == errno.EXDEV else self._result(operation))
+            results.append(errno.EXDEV if self._told == errno.EXDEV else self._result(operation))
             self.frozen &= {self._identity(path) for path in self._paths(stat.S_ISREG)}
         return results
 
@@ -203,6 +203,8 @@ class Tree:
             is_directory = [stat.S_ISDIR(os.lstat(self.full(path)).st_mode) for path in (source, target)]
             if is_directory[0] != is_directory[1]:
                 raise OSError(errno.EISDIR, "of another kind")
+            if self._told == errno.ESTALE and self._identity(source) == self._identity(target):
+                raise OSError(errno.ESTALE, "as in the box")
 
     def _do_move(self, operation: Operation) -> int:
         """As ``mv`` does, to a place that is free."""
@@ -210,7 +212,7 @@ class Tree:
         if os.path.lexists(self.full(target)):
             raise OSError(errno.EEXIST, "exists")
         try:
-            if self._must_copy:
+            if self._told == COPIED:
                 raise OSError(errno.EXDEV, "as in the box")
             return self._do_rename(operation) or 0
         except OSError as error:
