@@ -61,7 +61,7 @@ def _rows(name: str, texts: list[str], theirs: Parse, lab: Lab) -> Iterator[Row]
     short = name.removeprefix(_PREFIX)
     official = Row(f"{short}, swebench {version('swebench')}", megabytes / second.best_s, "MB/s")
     yield official
-    note = f"{len(texts)} logs, {megabytes:.2f} MB"
+    note = f"{len(texts)} log{'s' if len(texts) > 1 else ''}, {megabytes:.2f} MB"
     ratio = second.best_s / first.best_s
     yield Row(f"{short}, ours", megabytes / first.best_s, "MB/s", None, ratio, "official", _TARGET, note)
 

@@ -1,9 +1,10 @@
-"""The shared data sets, which lie beside the repository and not in it."""
+"""What tests need and may not find: the shared data sets beside the repository, and programs."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -32,3 +33,9 @@ def shared_rows(*names: str) -> list[dict[str, Any]]:
         return []
     lines = [line for name in names for line in (folder / "datasets" / name).read_text("utf-8").splitlines()]
     return [json.loads(line) for line in lines]
+
+
+def need_program(name: str) -> None:
+    """Skip the test where a program is not installed. On CI it fails."""
+    if shutil.which(name) is None:
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(f"{name} is not installed")

@@ -8,6 +8,7 @@ from swe_sdk.grading.apply import apply_patch
 from swe_sdk.model.patch import Patch
 from swe_sdk.recipes.registry import get_recipe
 from tests.grading.tiny import GOLD, SRC, UNAPPLIABLE, change, diff
+from tests.shared import need_program
 
 pytestmark = pytest.mark.anyio
 LADDER = get_recipe("swe-bench").ladder
@@ -41,6 +42,7 @@ async def test_strict_apply_is_the_first_rung(git):
 
 
 async def test_fuzz_is_the_last_rung(git):
+    need_program("patch")
     drifted = change("src.txt", "answer = 41", "answer = 42").replace(b" line 5\n", b" line five\n")
     drifted = drifted.replace(b"index ", b"index 1")  # no blob to merge with
     applied = await apply_patch(git, Patch.of(drifted), LADDER)
@@ -86,6 +88,7 @@ async def test_failed_rungs_leave_the_tree_byte_equal(git):
 
 
 async def test_prebuilt_artifacts_survive_a_patch_that_needs_a_later_rung(git):
+    need_program("patch")
     await litter(git.box)
     drifted = GOLD.replace(b" line 5\n", b" line five\n").replace(b"index ", b"index 1")
     assert (await apply_patch(git, Patch.of(drifted), LADDER)).rung == "patch-fuzz"
@@ -136,6 +139,7 @@ async def test_patch_of_git_itself_is_never_given_to_patch(git):
 
 
 async def test_what_gnu_patch_lets_pass(git):
+    need_program("patch")
     """As under the official harness: patch ignores what it cannot read. The tests then say what it is worth."""
     no_data = b"diff --git a/b.bin b/b.bin\nnew file mode 100644\nBinary files /dev/null and b/b.bin differ\n"
     assert (await apply_patch(git, Patch.of(no_data), LADDER)).rung == "patch-fuzz"

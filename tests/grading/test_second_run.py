@@ -15,6 +15,7 @@ from swe_sdk.model.patch import Patch
 from swe_sdk.model.policy import DEFAULT_POLICY
 from tests.grading.faulty import FaultyProvider
 from tests.grading.tiny import GOLD, WRONG, diff, make_task
+from tests.shared import need_program
 
 pytestmark = pytest.mark.anyio
 
@@ -103,6 +104,8 @@ DISGUISES = {
 async def test_what_was_changed_is_asked_of_the_tree_not_of_the_diff(provider, tmp_path: Path, name: str):
     """The forger's file is found under the name that it really has, and taken back under that name."""
     rung, text = DISGUISES[name]
+    if rung == "patch-fuzz":
+        need_program("patch")
     command = "if [ -f tox.ini ]; then sh tox.ini; else sh run.sh; fi"
     task = make_task(tmp_path / "repo", files=FILES, test_command=command)
     outcome = await grade(task, text, provider=provider)
@@ -114,6 +117,7 @@ async def test_what_was_changed_is_asked_of_the_tree_not_of_the_diff(provider, t
 
 async def test_a_disguised_patch_of_the_repository_itself_is_nobodys_misfortune(provider, tmp_path: Path):
     """GNU patch reads what git and we do not, and writes into .git."""
+    need_program("patch")
     config = (
         "  --- a/.git/config\n  +++ b/.git/config\n  @@ -1,1 +1,2 @@\n   [core]\n  +\tfsmonitor = touch /tmp/evil\n"
     )
