@@ -19,6 +19,7 @@ from benchmarks.meter import Meter, TreeMeter, open_meter
 from benchmarks.rows import Row, Section, Target, Unavailable
 from benchmarks.settings import FULL, QUICK
 from benchmarks.stopwatch import Stopwatch, compile_limit
+from tests.shared import need_program
 
 _BURN_S = 0.3
 _BURN = f"""
@@ -118,6 +119,7 @@ def test_the_tree_meter_counts_what_still_lives() -> None:
 
 
 def test_stopwatch_times_another_program(tmp_path: Path) -> None:
+    need_program("cc")
     stopwatch = Stopwatch(compile_limit(tmp_path), "spawn", tmp_path, 3, "/bin/sleep", "0.05")
     assert all(0.05 <= wall_s < 5 for wall_s in anyio.run(stopwatch.run, 2))
     assert len(anyio.run(stopwatch.run, 1)) == 1
@@ -129,6 +131,7 @@ def test_stopwatch_times_another_program(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("program", "words"), [("/bin/false", "status 0x100"), ("/nowhere", "/nowhere")])
 def test_stopwatch_passes_on_the_words_of_a_failure(tmp_path: Path, program: str, words: str) -> None:
+    need_program("cc")
     stopwatch = Stopwatch(compile_limit(tmp_path), "spawn", tmp_path, 1, program)
     with pytest.raises(Unavailable, match=words):
         anyio.run(stopwatch.run, 1)

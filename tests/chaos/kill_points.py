@@ -80,7 +80,7 @@ def kill_once(state: Path, folder: Path, victim: str, after_s: float) -> Report:
     report.problems += _wrong_outcomes(output, report, complete=victim != "sdk" or not report.hit)
     report.problems += _left_processes(state)
     _sweep(state, folder)
-    report.problems += _left_files(state)
+    report.problems += _left_files(state, batch.pid)
     return report
 
 
@@ -170,14 +170,10 @@ def _sweep(state: Path, folder: Path) -> None:
     )
 
 
-def _left_files(state: Path) -> list[str]:
+def _left_files(state: Path, batch: int) -> list[str]:
     left = [path for name in ("boxes", "owners", "trash") for path in (state / name).iterdir()]
-    groups = [path for path in Path("/sys/fs/cgroup").glob("*/swe_sdk/*.box-*") if _owner_is_gone(path)]
+    groups = list(Path("/sys/fs/cgroup").glob(f"*/swe_sdk/{batch}-*"))
     return [f"left behind: {path}" for path in (*left, *groups)]
-
-
-def _owner_is_gone(group: Path) -> bool:
-    return group.is_dir() and not Path("/proc", group.name.partition("-")[0]).exists()
 
 
 def _env(state: Path, folder: Path) -> dict[str, str]:

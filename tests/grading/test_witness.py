@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import re
+import sys
 from importlib.resources import files
 from pathlib import Path
 
@@ -220,6 +221,8 @@ async def test_the_place_where_pytest_starts_matters_not(provider, tmp_path: Pat
 @pytest.mark.parametrize("tool", ["tox==3.28.0", "tox==4.23.2"])
 async def test_tox_lets_the_recorder_through(provider, tmp_path: Path, tool: str) -> None:
     """It starts pytest with few of its own variables. Without the recorder the run would still count."""
+    if sys.base_prefix == "/usr":
+        pytest.skip("tox-current-env takes this Python past the virtual environment")
     pip = (
         tool, "pytest==8.3.4", "pluggy==1.5.0", "iniconfig==2.0.0", "packaging==24.2", "virtualenv==20.27.1",
         "filelock==3.16.1", "platformdirs==4.3.6", "distlib==0.3.9", "six==1.16.0", "py==1.11.0",

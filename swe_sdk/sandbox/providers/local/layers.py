@@ -33,6 +33,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from glob import escape, glob
 from pathlib import Path
 
 from swe_sdk.errors import SnapshotNotFound
@@ -198,9 +199,10 @@ class LayerStore:
 
     def _needed(self) -> set[str]:
         needed = {layer for record in self.snapshots() for layer in record.chain}
-        for chain in (self.root / "boxes").glob("*/*/chain.json"):
+        # not Path.glob, which raises where an owner goes in the middle of it
+        for chain in glob(f"{escape(str(self.root))}/boxes/*/*/chain.json"):
             try:
-                needed.update(json.loads(chain.read_bytes()))
+                needed.update(json.loads(Path(chain).read_bytes()))
             except (OSError, ValueError, TypeError):
                 continue  # its box is just being removed, or went down with the machine
         return needed
