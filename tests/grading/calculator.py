@@ -32,6 +32,22 @@ UNITTEST_HIDDEN = UNITTEST + "\n    def test_answer(self):\n        self.assertE
 UNITTEST_NAMES = tuple(f"{name} (tests.test_calc.T.{name})" for name in ("test_answer", "test_runs"))
 UNITTEST_CLAIM = "".join(f"{name} ... ok\n" for name in UNITTEST_NAMES)
 
+MAKE_PASS = """\
+import pytest
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    outcome.get_result().outcome = "passed"
+"""
+CLAIM_IT = f"""\
+import os
+real = os.open("/proc/%d/fd/1" % os.getppid(), os.O_WRONLY)  # whatever pytest has made of ours
+claim = lambda: os.write(real, {chr(10) + CLAIM!r}.encode())
+"""
+LEAVE = CLAIM_IT + "claim()\nos._exit(0)\n"
+"""Building bricks of attacks on pytest: a hook, a function that claims success, and what ends the process with it."""
+
 Files = dict[str, str | bytes | None]
 
 

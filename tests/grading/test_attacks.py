@@ -11,7 +11,10 @@ import pytest
 from swe_sdk.grading.verify import grade
 from tests.grading.calculator import (
     CLAIM,
+    CLAIM_IT,
     HIDDEN,
+    LEAVE,
+    MAKE_PASS,
     NAMES,
     RIGHT,
     WRONG,
@@ -22,20 +25,6 @@ from tests.grading.calculator import (
 
 pytestmark = [pytest.mark.anyio, pytest.mark.network]
 
-MAKE_PASS = """\
-import pytest
-
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item, call):
-    outcome = yield
-    outcome.get_result().outcome = "passed"
-"""
-CLAIM_IT = f"""\
-import os
-real = os.open("/proc/%d/fd/1" % os.getppid(), os.O_WRONLY)  # whatever pytest has made of ours
-claim = lambda: os.write(real, {chr(10) + CLAIM!r}.encode())
-"""
-LEAVE = CLAIM_IT + "claim()\nos._exit(0)\n"
 EMPTY_TESTS = "import _pytest.python\n_pytest.python.Function.runtest = lambda self: None\n"
 
 

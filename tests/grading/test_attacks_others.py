@@ -11,6 +11,8 @@ import pytest
 from swe_sdk.grading.verify import grade
 from swe_sdk.model.patch import Patch
 from tests.grading.calculator import (
+    LEAVE,
+    MAKE_PASS,
     PINS,
     RIGHT,
     UNITTEST,
@@ -21,7 +23,6 @@ from tests.grading.calculator import (
     submission,
     unittest_task,
 )
-from tests.grading.test_attacks import LEAVE, MAKE_PASS
 from tests.grading.tiny import diff, make_task
 
 pytestmark = pytest.mark.anyio

@@ -8,7 +8,7 @@ import pytest
 
 import swe_sdk as swe
 from swe_sdk.grading.verify import grade
-from tests.grading.test_attacks import MAKE_PASS
+from tests.grading.calculator import MAKE_PASS
 from tests.grading.tiny import diff
 from tests.shared import shared_dir
 

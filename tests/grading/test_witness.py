@@ -218,6 +218,7 @@ async def test_the_place_where_pytest_starts_matters_not(provider, tmp_path: Pat
 
 @anyio_mark
 @pytest.mark.network
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", ["tox==3.28.0", "tox==4.23.2"])
 async def test_tox_lets_the_recorder_through(provider, tmp_path: Path, tool: str) -> None:
     """It starts pytest with few of its own variables. Without the recorder the run would still count."""
@@ -251,6 +252,7 @@ SHORTER = {
 
 @pytest.mark.shared
 @pytest.mark.network
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @anyio_mark
 @pytest.mark.parametrize("row", [r for r in shared_rows("swebench_sdist/tasks.jsonl") if r["instance_id"] in SHORTER],
