@@ -10,14 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
-import hypothesis
 import pytest
 
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
 from tests.leaks import memory_folder, traces_of
-
-hypothesis.settings.register_profile("swe_sdk", deadline=None)  # a busy machine is no defect
-hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "swe_sdk")
 
 
 @pytest.fixture(scope="session")
