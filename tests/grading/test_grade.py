@@ -79,7 +79,8 @@ async def test_empty_never_resolves_even_where_the_tests_pass(provider, tmp_path
 
 async def test_patch_that_does_not_apply(provider, task):
     outcome = await grade(task, UNAPPLIABLE, provider=provider)
-    assert (outcome.status, outcome.reason) == ("unresolved", "the patch does not apply")
+    assert outcome.status == "unresolved"
+    assert outcome.reason.startswith("the patch does not apply")  # and more, where GNU patch is not installed
     assert (outcome.patch.exists, outcome.patch.applied, outcome.patch.rung) == (True, False, None)
     assert set(statuses_of(outcome).values()) == {"MISSING"}
     rungs = [a["rung"] for a in outcome.evidence["apply"]]
