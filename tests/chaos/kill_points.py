@@ -16,7 +16,7 @@ from pathlib import Path
 TASKS = (
     "mini__calc-1",
     "mini__fairsplit-1",
-    "mini__headerlist-1",
+    "mini__semrange-1",
     "mini__inifile-1",
     "mini__pathglob-1",
     "mini__recur-1",
