@@ -1,4 +1,4 @@
-"""Opening a box's files for the SDK, wherever a program of the box may have put links, pipes and devices."""
+"""Opening and copying a box's files for the SDK, wherever a program in it may have put links, pipes and devices."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from . import kernel
 
 # O_NONBLOCK: opening a pipe or a device must not hang whoever opens it
 _FLAGS = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_PIECE_BYTES = 4 << 20
+"""How much of a file is copied before others have their turn."""
 
 
 def open_regular(root: int, path: str, *, write: bool, mode: int) -> int:
@@ -58,3 +60,30 @@ def _make_directories(root: int, path: str) -> None:
             pass  # somebody else made it meanwhile, or it is a link to nowhere
         finally:
             os.close(holder)
+
+
+class Transfer:
+    """A file on its way into the box or out of it. Both ends are owned, and closed by :meth:`close`.
+
+    The SDK sends its end and gets none of ours: descriptors on their way are counted for each user, so that a program
+    could otherwise use up the count, and with it the supervisor's power to answer. What is copied is ``size`` bytes at
+    most: a program may let its file grow for ever.
+    """
+
+    def __init__(self, source: int, target: int, size: int) -> None:
+        self._source = source
+        self._target = target
+        self._left = size
+        self.copied = 0
+
+    def step(self) -> bool:
+        """Copy a piece; False when there is nothing left."""
+        copied = os.sendfile(self._target, self._source, None, min(self._left, _PIECE_BYTES))
+        self._left -= copied
+        self.copied += copied
+        return copied > 0
+
+    def close(self) -> None:
+        """Let go of both files."""
+        os.close(self._source)
+        os.close(self._target)

@@ -21,8 +21,6 @@ _WATCH_S = 0.1
 """How often the memory of the programs is looked at, where no control group limits it."""
 _TICK_S = 0.005
 """How often a kill in progress looks whether anything is left."""
-_PIECE_BYTES = 4 << 20
-"""How much of a file is copied before others have their turn."""
 _REPLY_CAP_S = 5.0
 """How long a caller may take to read its reply."""
 _KILL_CAP_S = 10.0
@@ -76,33 +74,6 @@ class Connection:
         self.sock.close()
 
 
-class Transfer:
-    """A file on its way into the box or out of it. Both ends are owned, and closed by :meth:`close`.
-
-    The SDK sends its end and gets none of ours: descriptors on their way are counted for each user, so that a program
-    could otherwise use up the count, and with it the supervisor's power to answer. What is copied is ``size`` bytes at
-    most: a program may let its file grow for ever.
-    """
-
-    def __init__(self, source: int, target: int, size: int) -> None:
-        self._source = source
-        self._target = target
-        self._left = size
-        self.copied = 0
-
-    def step(self) -> bool:
-        """Copy a piece; False when there is nothing left."""
-        copied = os.sendfile(self._target, self._source, None, min(self._left, _PIECE_BYTES))
-        self._left -= copied
-        self.copied += copied
-        return copied > 0
-
-    def close(self) -> None:
-        """Let go of both files."""
-        os.close(self._source)
-        os.close(self._target)
-
-
 class Supervisor:
     """The loop over a control socket; returns when the SDK is gone."""
 
@@ -111,7 +82,7 @@ class Supervisor:
         self._memory_bytes = memory_bytes
         self._next_look = 0.0
         self._oom_score = oom_score
-        self._transfers: dict[Connection, Transfer] = {}
+        self._transfers: dict[Connection, files.Transfer] = {}
         self._leftovers: set[int] = set()
         """Output of background processes whose command has ended, read and thrown away."""
         self._connections: dict[int, Connection] = {}
@@ -361,7 +332,7 @@ class Supervisor:
         (theirs,) = connection.decoder.take_fds()
         ours = self._open(message, theirs, write=False)
         size = os.fstat(ours).st_size
-        transfer = Transfer(ours, theirs, min(size, message["room"]))
+        transfer = files.Transfer(ours, theirs, min(size, message["room"]))
         if size > message["room"] and not message["cut"]:
             transfer.close()
             connection.reply({"ev": "larger", "size": size})
@@ -372,7 +343,7 @@ class Supervisor:
         """Copy the file that came with the request over a file of the box."""
         (theirs,) = connection.decoder.take_fds()
         ours = self._open(message, theirs, write=True)
-        self._transfers[connection] = Transfer(theirs, ours, os.fstat(theirs).st_size)
+        self._transfers[connection] = files.Transfer(theirs, ours, os.fstat(theirs).st_size)
 
     def _open(self, message: frames.Message, theirs: int, *, write: bool) -> int:
         try:
