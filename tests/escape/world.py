@@ -57,10 +57,17 @@ async def survivor(box: LocalBox) -> int:
     """The one process that an attack has left behind, as this machine numbers it."""
     with anyio.fail_after(10):
         while True:
-            found = [child for child in children(first_process(box)) if stat_field(child, 3) != "Z"]
+            found = [child for child in children(first_process(box)) if _lives(child)]
             if len(found) == 1:
                 return found[0]
             await anyio.sleep(0.01)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return stat_field(pid, 3) != "Z"
+    except (FileNotFoundError, ProcessLookupError):  # gone since it was listed
+        return False
 
 
 def status(pid: int) -> dict[str, str]:
