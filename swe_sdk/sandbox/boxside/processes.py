@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 COOKIE = "SWE_SDK_EXEC"
 """Environment variable that carries the id of the command a process was started by."""
@@ -19,8 +19,7 @@ _COMMAND_LINE_BYTES = 4096
 _STATUS_BYTES = 16384
 
 
-@dataclass(frozen=True)
-class ProcessInfo:
+class ProcessInfo(NamedTuple):
     """One line of /proc/PID/stat."""
 
     pid: int

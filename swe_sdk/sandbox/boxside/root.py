@@ -7,8 +7,7 @@ import os
 import resource
 import socket
 import struct
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import kernel, seccomp
 
@@ -45,9 +44,11 @@ _FILE_CAPS = frozenset({kernel.CAP_DAC_OVERRIDE, kernel.CAP_FOWNER})
 _SUPERVISOR_CAPS = _FILE_CAPS | {kernel.CAP_KILL, kernel.CAP_SETGID, kernel.CAP_SETUID}
 
 
-@dataclass(frozen=True)
-class RootSpec:
-    """How to make one box. Paths of layers are relative to ``state``, which is mounted at a fixed place meanwhile."""
+class RootSpec(NamedTuple):
+    """How to make one box. Paths of layers are relative to ``state``, which is mounted at a fixed place meanwhile.
+
+    No dataclass: that module alone would add a tenth to the memory of every box.
+    """
 
     state: str
     lowers: list[str]
@@ -69,15 +70,15 @@ class RootSpec:
 
     @classmethod
     def from_message(cls, message: dict[str, Any]) -> RootSpec:
-        """The counterpart of ``dataclasses.asdict``."""
+        """The counterpart of ``_asdict``."""
         return cls(**message)
 
 
 def map_only_caller(uid: int, gid: int) -> None:
     """Without privileges a process may map just its own id: it becomes the agent user."""
-    _write("/proc/self/setgroups", "deny")
-    _write("/proc/self/uid_map", f"{AGENT_ID} {uid} 1")
-    _write("/proc/self/gid_map", f"{AGENT_ID} {gid} 1")
+    write_file("/proc/self/setgroups", "deny")
+    write_file("/proc/self/uid_map", f"{AGENT_ID} {uid} 1")
+    write_file("/proc/self/gid_map", f"{AGENT_ID} {gid} 1")
 
 
 def enter_box(spec: RootSpec) -> int:
@@ -185,7 +186,7 @@ def _loopback_up() -> None:
 def _no_namespaces_within() -> None:
     """Programs get no user namespaces of their own: most kernel holes of recent years needed one."""
     try:
-        _write("/proc/sys/user/max_user_namespaces", "0")
+        write_file("/proc/sys/user/max_user_namespaces", "0")
     except OSError:
         pass  # not writable for a single mapped id on some kernels; a defence in depth, not the wall
 
@@ -193,7 +194,7 @@ def _no_namespaces_within() -> None:
 def _limit_segments(size: int) -> None:
     """Bound System V segments: they outlive who made them, so that in the end the supervisor would have to go."""
     try:
-        _write("/proc/sys/kernel/shmall", str(size // resource.getpagesize()))
+        write_file("/proc/sys/kernel/shmall", str(size // resource.getpagesize()))
     except OSError:
         pass  # not writable for a single mapped id; there, no control group counts the supervisor either
 
@@ -214,7 +215,8 @@ def _limit(name: str, limit: int) -> None:
     resource.setrlimit(number, (limit, limit))
 
 
-def _write(path: str, text: str) -> None:
+def write_file(path: str, text: str) -> None:
+    """Write a small file of the kernel's, at once."""
     fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(fd, text.encode())

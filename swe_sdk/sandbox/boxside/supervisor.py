@@ -10,12 +10,12 @@ import resource
 import select
 import signal
 import socket
-import subprocess
 import sys
 import time
 from typing import Any
 
 from . import files, frames, memory, processes
+from .spawning import spawn
 
 _WATCH_S = 0.1
 """How often the memory of the programs is looked at, where no control group limits it."""
@@ -185,7 +185,7 @@ class Supervisor:
         fds = connection.decoder.take_fds()
         try:
             pid = self._spawn_first_victim(message, fds)
-        except (OSError, ValueError, subprocess.SubprocessError) as error:
+        except (OSError, ValueError) as error:
             connection.reply({"ev": "unstartable", "error": str(error), "errno": getattr(error, "errno", None)})
             return
         finally:
@@ -202,7 +202,7 @@ class Supervisor:
         resource.setrlimit(processes.RLIMIT_MARK, (self._mark, self._mark))
         os.pwrite(self._oom_score, b"500", 0)
         try:
-            return _spawn(message, fds)
+            return spawn(message, fds)
         finally:
             os.pwrite(self._oom_score, b"0", 0)
 
@@ -404,29 +404,6 @@ def _highest_mark() -> int:
     return _MARKS if hard == resource.RLIM_INFINITY else min(hard, _MARKS)
 
 
-def _spawn(message: frames.Message, fds: list[int]) -> int:
-    """Start a program in a session of its own. No ``preexec_fn`` and no change of user, so that it goes by vfork."""
-    stdin, stdout, stderr = fds
-    if not message["argv"]:
-        raise ValueError("no program is named")
-    identity: dict[str, Any] = {}
-    if message.get("uid") is not None:
-        identity = {"user": message["uid"], "group": message["uid"], "extra_groups": []}
-    process = subprocess.Popen(
-        message["argv"],
-        stdin=stdin,
-        stdout=stdout,
-        stderr=stderr,
-        cwd=message["cwd"],
-        env=message["env"],
-        start_new_session=True,
-        umask=0o022,
-        **identity,
-    )
-    process.returncode = 0  # collected by wait4(-1) above; keeps Popen from looking for it when it is forgotten
-    return process.pid
-
-
 def _signal_all(pids: list[int], number: int) -> None:
     for pid in pids:
         try:
@@ -460,7 +437,9 @@ def _drain(fd: int) -> None:
 
 def warm_up() -> None:
     """Do everything once that would import or allocate lazily, before the box's own files are the only ones left."""
-    subprocess.run(["/bin/true"], stdin=subprocess.DEVNULL, check=False)
+    message: frames.Message = {"argv": ["true"], "cwd": "/", "env": {"PATH": os.defpath}}
+    with open(os.devnull, "rb") as nothing:
+        os.waitpid(spawn(message, [nothing.fileno(), 2, 2]), 0)
     processes.living()
     decoder = frames.Decoder()
     decoder.feed(frames.encode({"text": "\udcff"}))

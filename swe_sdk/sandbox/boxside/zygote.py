@@ -12,7 +12,7 @@ import os
 import select
 import signal
 import socket
-import traceback
+import sys
 from collections.abc import Callable
 
 from . import frames, kernel, merging, root, supervisor
@@ -35,6 +35,7 @@ def main(fd: int) -> None:
     """Serve until the SDK is gone."""
     control = socket.socket(fileno=fd)
     control.set_inheritable(False)
+    _forget_signal_settings()
     reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
@@ -141,8 +142,7 @@ def _start(connection: socket.socket, id_map: str | None, flags: int, main: _Mai
         pidfd = os.pidfd_open(pid)
         if id_map is not None:
             for kind in ("uid", "gid"):
-                with open(f"/proc/{pid}/{kind}_map", "w") as file:
-                    file.write(id_map)
+                root.write_file(f"/proc/{pid}/{kind}_map", id_map)
         _tell(connection, {"ev": "created", "pid": pid}, (pidfd,))
         os.close(pidfd)
         os.write(go_write, b"1")
@@ -178,7 +178,7 @@ def _run(connection: socket.socket, main: _Main, go: int, own_ids: tuple[int, in
     try:
         kernel.die_with_parent()
         signal.set_wakeup_fd(-1)
-        _forget_signal_settings()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         if not os.read(go, 1):
             os._exit(1)  # the zygote failed or died before it let us go
         os.close(go)
@@ -193,7 +193,7 @@ def _run(connection: socket.socket, main: _Main, go: int, own_ids: tuple[int, in
     try:
         serve()
     except BaseException:  # noqa: BLE001 - as above
-        traceback.print_exc()
+        sys.excepthook(*sys.exc_info())  # the module ``traceback`` would bring many others into every box
     finally:
         os._exit(0)
 

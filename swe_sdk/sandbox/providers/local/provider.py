@@ -214,7 +214,7 @@ class LocalProvider:
             shared_memory_bytes=memory_bytes // 2 if box.spec.limits.memory_mib else _DEFAULT_SHARED_BYTES,
             memory_bytes=None if is_kernels else memory_bytes,
         )
-        await box.start(vars(root), self.identity.id_map)
+        await box.start(root._asdict(), self.identity.id_map)
 
     async def snapshot(self, box: Box) -> Snapshot:
         """Rename the box's layer where nothing runs in it, the same time for any size; copy it where it is paused."""

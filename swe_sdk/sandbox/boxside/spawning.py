@@ -1,0 +1,71 @@
+"""Starts the programs of a box.
+
+By the C half of ``subprocess`` alone. Its Python half imports threads, whose hook runs after every fork, and much else:
+that cost each box a quarter of its memory and of the time of its birth.
+"""
+
+from __future__ import annotations
+
+import os
+
+# Private: its arguments have been these from Python 3.11 to 3.13. Should they change, the zygote's
+# warm-up fails at once and says so.
+from _posixsubprocess import fork_exec
+
+from . import frames
+
+_REPORT_BYTES = 4096
+
+
+def spawn(message: frames.Message, fds: list[int]) -> int:
+    """Start a program in a session of its own, with ``fds`` as its streams; its pid, or ``OSError``.
+
+    Without a change of user it goes by vfork.
+    """
+    argv, uid = [os.fsencode(word) for word in message["argv"]], message.get("uid")
+    if not argv:
+        raise ValueError("no program is named")
+    stdin, stdout, stderr = fds
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    try:
+        groups: list[int] | None = None if uid is None else []
+        # close_fds, kept descriptors; where it starts; ...; restore signals, new session, process group; ...; by vfork
+        pid = fork_exec(
+            argv, _candidates(argv[0], message["env"]), True, (writer,), message["cwd"], _variables(message["env"]),
+            stdin, -1, -1, stdout, -1, stderr, reader, writer, True, True, -1, uid, groups, uid, 0o022,
+            None, True,  # type: ignore[arg-type]
+        )  # fmt: skip
+        os.close(writer)
+        writer = -1
+        report = b"".join(iter(lambda: os.read(reader, _REPORT_BYTES), b""))  # ends when the program starts
+    finally:
+        os.close(reader)
+        if writer >= 0:
+            os.close(writer)
+    if report:
+        os.waitpid(pid, 0)
+        raise _failure(report, message)
+    return pid
+
+
+def _candidates(name: bytes, env: dict[str, str]) -> tuple[bytes, ...]:
+    """The paths that a program's name may mean, in order."""
+    if b"/" in name:
+        return (name,)
+    return tuple(os.path.join(os.fsencode(directory), name) for directory in os.get_exec_path(env))
+
+
+def _variables(env: dict[str, str]) -> list[bytes]:
+    pairs = [(os.fsencode(name), os.fsencode(value)) for name, value in env.items()]
+    if any(b"=" in name for name, _value in pairs):
+        raise ValueError("illegal environment variable name")
+    return [name + b"=" + value for name, value in pairs]
+
+
+def _failure(report: bytes, message: frames.Message) -> Exception:
+    """What kept the program from starting; the child has reported it as ``KIND:ERRNO in hexadecimal:STAGE``."""
+    kind, number, stage = report.split(b":", 2)
+    if kind != b"OSError":
+        return ValueError(report.decode("ascii", "replace"))
+    code = int(number, 16)
+    return OSError(code, os.strerror(code), message["cwd"] if stage == b"noexec" else message["argv"][0])
