@@ -48,6 +48,12 @@ def _doctor(arguments: argparse.Namespace) -> int:
     return doctor(arguments)
 
 
+def _reap(arguments: argparse.Namespace) -> int:
+    from swe_sdk.cli_reap import reap_boxes
+
+    return reap_boxes(arguments)
+
+
 def _demo(arguments: argparse.Namespace) -> int:
     from swe_sdk.demo import demo
 
@@ -58,6 +64,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "grade": _grade,
     "validate": _validate,
     "doctor": _doctor,
+    "reap": _reap,
     "demo": _demo,
 }
 
@@ -71,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_validate(commands)
     doctor = commands.add_parser("doctor", help="say which sandbox providers work here and, if not, why and what to do")
     doctor.add_argument("--json", action="store_true", help="print JSON")
+    _add_reap(commands)
     demo = commands.add_parser("demo", help="grade a handful of bundled tasks and show what comes of it")
     demo.add_argument("--provider", default="auto", help="sandbox provider (default: auto)")
     demo.add_argument("--results", metavar="DIR", help="where outcomes and logs are kept")
@@ -91,6 +99,13 @@ def _add_validate(commands: Any) -> None:
     validate.add_argument("--n", type=int, default=3, help="runs of each gold patch (default: 3)")
     validate.add_argument("--json", metavar="OUT", help="write the health of each task there")
     validate.add_argument("--strict", action="store_true", help="exit with 1 unless every task is healthy")
+
+
+def _add_reap(commands: Any) -> None:
+    reap = commands.add_parser("reap", help="remove the sandboxes that dead programs have left")
+    reap.add_argument("--dry-run", action="store_true", help="say what would be removed, and change nothing")
+    reap.add_argument("--provider", metavar="P", help="only this sandbox provider (default: all)")
+    reap.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _add_common(command: argparse.ArgumentParser) -> None:

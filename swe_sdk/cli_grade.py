@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -55,12 +56,19 @@ def validate(arguments: argparse.Namespace) -> int:
 
 def _checked(arguments: argparse.Namespace) -> TaskSet:
     """The tasks, once everything that can be wrong with the arguments is known not to be."""
+    if arguments.base_image is not None:
+        _set_base_image(arguments)
     if arguments.provider != "auto":
         named_provider(arguments.provider)
-    if arguments.base_image is not None:
-        problem = f"--base-image is for container providers, which {arguments.provider!r} is not"
-        raise InputError(problem, remedy="leave it out")
     return _tasks(arguments, arguments.instance_ids)
+
+
+def _set_base_image(arguments: argparse.Namespace) -> None:
+    """The option is the setting of that name, for this one run; providers read it as they are made."""
+    if arguments.provider in ("auto", "local"):
+        problem = f"--base-image is for container providers, which {arguments.provider!r} is not"
+        raise InputError(problem, remedy="leave it out, or choose --provider docker or apptainer")
+    os.environ["SWE_SDK_BASE_IMAGE"] = arguments.base_image
 
 
 def _tasks(arguments: argparse.Namespace, instance_ids: list[str] | None) -> TaskSet:

@@ -18,7 +18,10 @@
     │   └── CapabilityMissing       the provider works, but cannot do this
     ├── SandboxError                the infrastructure under a sandbox failed; never the program's doing
     │   ├── CreateFailed            the sandbox could not be made
+    │   │   ├── ImageNotFound       no registry and no engine at hand has an image of that name
+    │   │   └── PullFailed          the image may exist, but could not be fetched
     │   ├── SandboxLost             it died under us
+    │   │   └── SandboxOutOfMemory  of its programs, which had filled its memory
     │   ├── SandboxClosed           it was closed by us, and used again
     │   ├── TransferFailed          a file could not be read from or written to it
     │   ├── SnapshotBusy            processes are alive in it, so it cannot be sealed
@@ -141,18 +144,19 @@ class PrerequisiteError(SweError):
 
 
 class MissingTool(PrerequisiteError):
-    """A program that the task needs was not found on this machine."""
+    """A program that the task needs was not found: ``where`` says where it was looked for."""
 
-    def __init__(self, tool: str, *, remedy: str = "") -> None:
-        super().__init__(f"{tool} was not found on this machine", remedy=remedy or f"install {tool}")
+    def __init__(self, tool: str, *, remedy: str = "", where: str = "on this machine") -> None:
+        super().__init__(f"{tool} was not found {where}", remedy=remedy or f"install {tool}")
         self.tool = tool
+        self.where = where
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_missing_tool, (self.tool, self.remedy))
+        return (_missing_tool, (self.tool, self.remedy, self.where))
 
 
-def _missing_tool(tool: str, remedy: str) -> MissingTool:
-    return MissingTool(tool, remedy=remedy)
+def _missing_tool(tool: str, remedy: str, where: str) -> MissingTool:
+    return MissingTool(tool, remedy=remedy, where=where)
 
 
 class ProviderUnavailable(PrerequisiteError):
@@ -171,8 +175,20 @@ class CreateFailed(SandboxError):
     """The sandbox could not be made."""
 
 
+class ImageNotFound(CreateFailed):
+    """No registry and no engine at hand has an image of that name, or none that this user may see."""
+
+
+class PullFailed(CreateFailed):
+    """The image may exist, but could not be fetched."""
+
+
 class SandboxLost(SandboxError):
     """The sandbox died under us."""
+
+
+class SandboxOutOfMemory(SandboxLost):
+    """The sandbox died because its own programs had filled its memory: their doing, and not the infrastructure's."""
 
 
 class SandboxClosed(SandboxError):

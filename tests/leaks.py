@@ -34,8 +34,12 @@ def traces_of(state: Path, *owners: str) -> dict[str, list[str]]:
 
 
 def unused_layers(state: Path) -> list[str]:
-    """Layers that no snapshot and no box names."""
-    records = [*(state / "snapshots").glob("*.json"), *(state / "boxes").glob("*/*/chain.json")]
+    """Layers that no snapshot, no image and no box names."""
+    records = [
+        path
+        for pattern in ("snapshots/*.json", "images/*.json", "boxes/*/*/chain.json")
+        for path in state.glob(pattern)
+    ]
     named = "\n".join(record.read_text() for record in records)
     return [layer.name for layer in (state / "layers").glob("*") if layer.name not in named]
 

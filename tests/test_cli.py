@@ -138,7 +138,7 @@ BAD = {
     "unknown id": (["grade", "tasks.jsonl", "--instance-ids", "tiny__answer-9"], "tiny__answer-9"),
     "missing predictions": (["grade", "tasks.jsonl", "--patches", "no.jsonl"], "no.jsonl"),
     "unknown provider": (["grade", "tasks.jsonl", "--provider", "nowhere"], "nowhere"),
-    "provider to come": (["grade", "tasks.jsonl", "--provider", "docker", "--base-image", "x"], "docker"),
+    "provider to come": (["grade", "tasks.jsonl", "--provider", "opensandbox"], "opensandbox"),
     "base image for local": (["grade", "tasks.jsonl", "--provider", "local", "--base-image", "x"], "--base-image"),
     "unknown policy": (["grade", "tasks.jsonl", "--policy", "nonsense"], "nonsense"),
     "no workers": (["grade", "tasks.jsonl", "--workers", "0"], "limit=0"),

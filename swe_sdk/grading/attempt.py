@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 import anyio
 from anyio import to_thread
 
-from swe_sdk.errors import GradingError
+from swe_sdk.errors import GradingError, SandboxLost
 from swe_sdk.grading.apply import Applied, apply_patch
 from swe_sdk.grading.box_git import BoxGit
 from swe_sdk.grading.classify import Failure, classify
@@ -21,8 +22,10 @@ from swe_sdk.grading.runner_files import shown
 from swe_sdk.grading.second_run import needs_second_run, second_run
 from swe_sdk.grading.set_up import PreludeTimeout, set_up
 from swe_sdk.grading.trace import Trace
-from swe_sdk.grading.witness import install, read
+from swe_sdk.grading.witness import Record, Witness, install, read
+from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.recipes.contract import Resolution
+from swe_sdk.sandbox.base import pin_base
 
 _NO_SUCH_PROGRAM = 127
 """The exit code by which a shell says so."""
@@ -56,7 +59,8 @@ async def _grade_in_box(job: Job, trace: Trace, log: RunLog) -> Resolution | Fai
     command, env = job.task.grading.test_command, frozen_env(job.prepared.env)
     async with AsyncExitStack() as stack:
         with anyio.fail_after(job.settings.set_up_s):
-            git = BoxGit(await stack.enter_async_context(fresh_box(job, trace)))
+            box = await stack.enter_async_context(fresh_box(job, trace))
+            job, git = replace(job, prepared=await pin_base(box, job.prepared)), BoxGit(box)
             refused = await _apply(git, job, trace)
             if refused is not None:
                 return refused
@@ -66,8 +70,21 @@ async def _grade_in_box(job: Job, trace: Trace, log: RunLog) -> Resolution | Fai
         with trace.step("tests", "tests"):
             result = await run_tests(git, command, env, job.settings.tests_timeout_s, log, witness)
         with trace.step("results"):
-            records = [] if witness is None else await read(git, witness)
+            records = await _records(git, witness, result)
         return await read_results(job, Run(result, witness, records), trace, log)
+
+
+async def _records(git: BoxGit, witness: Witness | None, result: ExecResult) -> list[Record]:
+    """What the witness has written; nothing where tests beyond their time or memory took the box with them.
+
+    Their end is known and theirs: a box that went with it must not turn it into a mask.
+    """
+    try:
+        return [] if witness is None else await read(git, witness)
+    except SandboxLost:
+        if result.status == "exited":
+            raise
+        return []
 
 
 async def _apply(git: BoxGit, job: Job, trace: Trace) -> Failure | None:

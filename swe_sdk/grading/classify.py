@@ -16,6 +16,7 @@ _KINDS: tuple[tuple[type[BaseException], FailureKind], ...] = (
     (errors.SnapshotNotFound, "create_failed"),
     (errors.SnapshotBusy, "create_failed"),
     (errors.TransferFailed, "transfer_failed"),
+    (errors.SandboxOutOfMemory, "memory_limit"),
     (errors.SandboxError, "sandbox_lost"),
     (errors.BuildFailed, "environment_failed"),
     (errors.ResetFailed, "reset_failed"),

@@ -27,6 +27,10 @@ class ExecResult(Record):
     stdout_dropped_bytes: int = 0
     stderr_dropped_bytes: int = 0
     duration_s: float = 0.0
+    output_file: str | None = None
+    """Where in the sandbox the whole output is, if it was asked for and could be written."""
+    over_limit: Literal["disk_mib"] | None = None
+    """Which limit of its sandbox it was killed for, where ``status`` does not say so."""
 
     @property
     def ok(self) -> bool:
@@ -57,6 +61,8 @@ class ExecResult(Record):
             return "ran out of memory"
         if self.status == "lost":
             return "was lost with its sandbox"
+        if self.over_limit == "disk_mib":
+            return "was killed: its sandbox held more than its disk limit"
         if self.exit_code is not None and self.exit_code < 0:
             return f"was ended by {_signal_name(-self.exit_code)}"
         return f"exited with code {self.exit_code}"

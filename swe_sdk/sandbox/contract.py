@@ -46,6 +46,8 @@ class Limits(Record):
     """All processes of the box together; going beyond ends a command with status ``oom``."""
     cpus: float | None = Field(default=None, gt=0)
     pids: int | None = Field(default=None, gt=0)
+    disk_mib: int | None = Field(default=None, gt=0)
+    """All files together that it has written since it was made or last frozen; going beyond ends its programs."""
     file_size_bytes: int | None = Field(default=None, gt=0)
     open_files: int | None = Field(default=None, gt=0)
 
@@ -231,6 +233,8 @@ class Toolchain(Record):
     """Directories in the box that come first on PATH."""
     fingerprint: tuple[str, ...] = ()
     """What another machine must have in common for a build to be the same."""
+    of_machine: bool = True
+    """Whether it is this machine's, and boxes see its programs and certificates; an image has its own."""
 
 
 @runtime_checkable
@@ -243,6 +247,20 @@ class SupportsBuild(Protocol):
 
     async def toolchain(self, python: str | None, tools: Sequence[str]) -> Toolchain:
         """A Python that matches a version or specifier, and the programs named; ``MissingTool`` if one is not there."""
+
+
+@runtime_checkable
+class SupportsImages(Protocol):
+    """A provider that fetches container images by itself."""
+
+    async def ensure_image(
+        self, image: str, *, refresh: bool = False, on_progress: Callable[[str], None] | None = None
+    ) -> None:
+        """Have an image ready, so that its boxes start at once.
+
+        It is fetched where it is not there, or where ``refresh`` is set and its registry has another one by now.
+        ``ImageNotFound``, ``PullFailed`` or ``NoSpace``.
+        """
 
 
 @runtime_checkable

@@ -6,12 +6,9 @@ with its pins, shared by all environments that name the same; on top of it the s
 
 from __future__ import annotations
 
-import fcntl
-import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import anyio
 from anyio import to_thread
@@ -21,12 +18,20 @@ from swe_sdk.files import write_atomic
 from swe_sdk.model.environment import Environment, ImageEnvironment, SourceEnvironment
 from swe_sdk.model.ids import content_key
 from swe_sdk.sandbox import build, sources
-from swe_sdk.sandbox.contract import Box, SandboxProvider, SandboxSpec, SupportsBuild, SupportsSnapshots, Toolchain
+from swe_sdk.sandbox.contract import (
+    Box,
+    SandboxProvider,
+    SandboxSpec,
+    SupportsBuild,
+    SupportsImages,
+    SupportsSnapshots,
+    Toolchain,
+)
 from swe_sdk.sandbox.index_settings import index_settings
+from swe_sdk.sandbox.locks import file_lock
 from swe_sdk.sandbox.prepared import PreparedEnvironment
 
 OnProgress = Callable[[str], None]
-_POLL_S = 0.05
 
 
 async def prepare(
@@ -38,6 +43,8 @@ async def prepare(
     ``BuildFailed`` or a ``SandboxError``.
     """
     if isinstance(environment, ImageEnvironment):
+        if isinstance(provider, SupportsImages):
+            await provider.ensure_image(environment.image, on_progress=on_progress)
         key = content_key(environment.model_dump(mode="json"))
         return PreparedEnvironment(key=key, image=environment.image, workdir=environment.workdir, env=environment.env)
     if "build" not in provider.capabilities or not isinstance(provider, SupportsBuild):
@@ -57,9 +64,11 @@ class _Builder:
         self._records = provider.state / "environments"
         self._environment = environment
         self._say = on_progress
+        self._of_machine = True
 
     async def prepare(self) -> PreparedEnvironment:
         toolchain = await self._find_toolchain(self._environment.python, self._environment.tools)
+        self._of_machine = toolchain.of_machine
         content = await to_thread.run_sync(sources.fingerprint, self._environment.source)
         base_key = content_key(["venv", build.VERSION, self._environment.pip, toolchain.fingerprint])
         steps = self._environment.model_dump(mode="json", exclude={"source", "python", "pip", "tools"})
@@ -76,7 +85,7 @@ class _Builder:
         found = await self._load(key)
         if found is not None:
             return found
-        async with _file_lock(self._records / f"{key}.lock"):
+        async with file_lock(self._records / f"{key}.lock"):
             found = await self._load(key)
             if found is not None:
                 return found
@@ -123,7 +132,7 @@ class _Builder:
     @asynccontextmanager
     async def _build_box(self, below: PreparedEnvironment) -> AsyncIterator[tuple[Box, dict[str, str]]]:
         """A box with the host's network on top of ``below``, and the variables with which it reaches its index."""
-        settings, mounts = index_settings()
+        settings, mounts = index_settings(of_machine=self._of_machine)
         spec = SandboxSpec(
             snapshot=below.snapshot,
             workdir="/",
@@ -144,21 +153,3 @@ class _Builder:
         await build.stop_everything(box)
         snapshot = await self._snapshots.snapshot(box)
         return prepared.model_copy(update={"snapshot": snapshot.id})
-
-
-@asynccontextmanager
-async def _file_lock(path: Path) -> AsyncIterator[None]:
-    """A lock between tasks and processes, gone with whoever holds it; waiting for it can be cancelled."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fd = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    try:
-        while True:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                await anyio.sleep(_POLL_S)
-        yield
-    finally:
-        fcntl.flock(fd, fcntl.LOCK_UN)  # a process forked meanwhile holds a copy, which closing ours would not unlock
-        os.close(fd)

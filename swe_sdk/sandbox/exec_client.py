@@ -8,7 +8,8 @@ import os
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 import anyio
 
@@ -31,13 +32,25 @@ _READ_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
+class RunAs:
+    """Who runs a command: a user of the box, by number."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    """What goes with that user, such as HOME; below the variables of the spec and of the call."""
+
+
+@dataclass(frozen=True)
 class ExecRequest:
     """What to run. All names are resolved: no defaults are left."""
 
     argv: Sequence[str]
     cwd: str
     env: Mapping[str, str]
-    uid: int | None
+    run_as: RunAs | None
+    """None = the user as whom the supervisor starts programs."""
     stdin: bytes | None
     timeout_s: float | None
     output_bytes: int
@@ -65,12 +78,12 @@ class KillUnconfirmed(Exception):
 
 
 async def run(call: Call, request: ExecRequest) -> ExecResult:
-    """Run ``request`` in its own ``call``, which is closed here.
+    """Run ``request`` in ``call``, which is ready for another one if this returns a status other than ``lost``.
 
     Raises ``KillUnconfirmed`` where it may have outlived its limit. Cancellation kills the tree and waits for that, up
     to :data:`KILL_CAP_S`.
     """
-    with call, _Streams(request) as streams:
+    with _Streams(request) as streams:
         started_at = time.monotonic()
         ending = _Ending()
         try:
@@ -89,7 +102,7 @@ async def run(call: Call, request: ExecRequest) -> ExecResult:
             return _unstartable(ending.unstartable, duration_s)
         if ending.status == "exited":
             await _leave_to_supervisor(call, streams)
-        result = streams.result(ending.status, ending.exit_code, duration_s)
+        result = streams.result(ending, duration_s)
         if not ending.tree_gone:
             raise KillUnconfirmed(result)
         return result
@@ -106,13 +119,15 @@ async def _leave_to_supervisor(call: Call, streams: _Streams) -> None:
 
 
 def _message(request: ExecRequest) -> frames.Message:
-    return {
+    message: frames.Message = {
         "op": "exec",
         "argv": list(request.argv),
         "cwd": request.cwd,
-        "uid": request.uid,
         "env": {**request.env, COOKIE: secrets.token_hex(8)},
     }
+    if request.run_as is not None:
+        message |= {"uid": request.run_as.uid, "gid": request.run_as.gid, "groups": list(request.run_as.groups)}
+    return message
 
 
 class _Ending:
@@ -121,6 +136,7 @@ class _Ending:
     def __init__(self) -> None:
         self.status: ExecStatus = "exited"
         self.exit_code: int | None = None
+        self.over_limit: Literal["disk_mib"] | None = None
         self.is_known = False
         self.tree_gone = True
         self.unstartable: OSError | None = None
@@ -135,6 +151,8 @@ class _Ending:
             self.status = "exited"  # it ended by itself just before its limit
         elif message["out_of_memory"]:
             self.status = "oom"
+        elif message["over_disk_limit"]:
+            self.status, self.over_limit = "exited", "disk_mib"
         self.exit_code = message["exit_code"] if self.status == "exited" else None
         self.tree_gone = bool(message["tree_gone"])
 
@@ -261,13 +279,14 @@ class _Streams:
                 self._take(reader, chunk)
                 left = left - len(chunk) if chunk else 0
 
-    def result(self, status: ExecStatus, exit_code: int | None, duration_s: float) -> ExecResult:
+    def result(self, ending: _Ending, duration_s: float) -> ExecResult:
         """All that is known, as a value."""
         stdout, stdout_dropped = self._buffers["stdout"].result()
         stderr, stderr_dropped = self._buffers["stderr"].result()
         return ExecResult(
-            status=status,
-            exit_code=exit_code,
+            status=ending.status,
+            exit_code=ending.exit_code,
+            over_limit=ending.over_limit,
             stdout_bytes=stdout,
             stderr_bytes=stderr,
             stdout_dropped_bytes=stdout_dropped,

@@ -37,13 +37,18 @@ _CERTIFICATES = (
 _VISIBLE = ("/usr/", "/etc/ssl/certs")
 
 
-def index_settings(environ: Mapping[str, str] | None = None) -> tuple[dict[str, str], tuple[Mount, ...]]:
-    """Variables for a build box, and the certificate files that they name and that it would not see otherwise."""
+def index_settings(
+    environ: Mapping[str, str] | None = None, *, of_machine: bool = True
+) -> tuple[dict[str, str], tuple[Mount, ...]]:
+    """Variables for a build box, and the certificate files that they name and that it would not see otherwise.
+
+    ``of_machine``: whether the box has this machine's /usr and public certificates, and not those of an image.
+    """
     source = os.environ if environ is None else environ
     given = {name: value for name, value in source.items() if value}  # pip takes an empty variable for none
     env = {name: value for name, value in {**_pip_files(source), **given}.items() if _is_wanted(name)}
     files = {env[name] for name in _CERTIFICATES if name in env}
-    mounts = [Mount(source=os.path.realpath(f), target=f) for f in sorted(files) if _must_be_mounted(f)]
+    mounts = [Mount(source=os.path.realpath(f), target=f) for f in sorted(files) if _must_be_mounted(f, of_machine)]
     return env, tuple(mounts)
 
 
@@ -51,8 +56,8 @@ def _is_wanted(name: str) -> bool:
     return name.startswith(_PREFIXES) or name.lower() in _NAMES or name in _PIP or name in _CERTIFICATES
 
 
-def _must_be_mounted(path: str) -> bool:
-    return os.path.isabs(path) and os.path.exists(path) and not path.startswith(_VISIBLE)
+def _must_be_mounted(path: str, of_machine: bool) -> bool:
+    return os.path.isabs(path) and os.path.exists(path) and not (of_machine and path.startswith(_VISIBLE))
 
 
 def _pip_files(environ: Mapping[str, str]) -> dict[str, str]:

@@ -8,6 +8,8 @@ from swe_sdk.model.environment import WORKDIR
 from swe_sdk.model.record import Record
 from swe_sdk.sandbox.contract import Mount, SandboxSpec
 
+HEAD = "HEAD"
+
 
 class PreparedEnvironment(Record):
     """What :func:`swe_sdk.sandbox.environments.prepare` returns: make boxes from :meth:`spec`."""
@@ -20,10 +22,18 @@ class PreparedEnvironment(Record):
     env: dict[str, str] = Field(default_factory=dict)
     """PATH with the virtual environment first, and the task's own variables."""
     mounts: tuple[Mount, ...] = ()
-    base_commit: str = "HEAD"
-    """The commit in the box's repository that patches are taken and applied against."""
+    base_commit: str = HEAD
+    """The commit in the box's repository that patches are taken and applied against.
+
+    ``HEAD`` is an image's until a box is there in which it can be looked up; see :mod:`swe_sdk.sandbox.base`.
+    """
     build_s: float = 0.0
     """Seconds that building took; 0 where it was found ready."""
+
+    @property
+    def base_is_open(self) -> bool:
+        """Whether the base commit can be looked up, and has not been."""
+        return self.image is not None and self.base_commit == HEAD
 
     def spec(self) -> SandboxSpec:
         """A sandbox of this environment, without a network."""

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
+from typing import Any
 
 from swe_sdk.errors import ProviderUnavailable, UnknownProvider
 from swe_sdk.sandbox.contract import ProviderHealth, SandboxProvider
 
-_AUTO = ("local",)
+_AUTO = ("local", "docker", "apptainer")
 """Tried in this order by "auto": a weaker isolation than full namespaces is never chosen silently."""
 
 
-def _local() -> SandboxProvider:
+def _local(**settings: Any) -> SandboxProvider:
     from swe_sdk.sandbox.providers.local.provider import LocalProvider
 
-    return LocalProvider()
+    return LocalProvider(**settings)
 
 
-_BUILTIN: dict[str, Callable[[], SandboxProvider]] = {"local": _local}
+def _docker(**settings: Any) -> SandboxProvider:
+    from swe_sdk.sandbox.providers.docker.provider import DockerProvider
+
+    return DockerProvider(**settings)
+
+
+def _apptainer(**settings: Any) -> SandboxProvider:
+    from swe_sdk.sandbox.providers.apptainer.provider import ApptainerProvider
+
+    return ApptainerProvider(**settings)
+
+
+_BUILTIN: dict[str, Callable[..., SandboxProvider]] = {"apptainer": _apptainer, "docker": _docker, "local": _local}
 
 
 def provider_names() -> tuple[str, ...]:
@@ -29,9 +42,17 @@ def provider_names() -> tuple[str, ...]:
 @cache
 def named_provider(name: str) -> SandboxProvider:
     """The process-wide provider of that name; ``UnknownProvider`` where there is none. Not probed."""
+    return restore_provider(name, {})
+
+
+def restore_provider(name: str, settings: Mapping[str, Any]) -> SandboxProvider:
+    """A new provider object for an engine as another process described it, see ``reaper.SupportsReaping.settings``.
+
+    ``UnknownProvider`` where there is none of that name. Not probed.
+    """
     if name not in _BUILTIN:
         raise UnknownProvider(name, (*_BUILTIN, "auto"))
-    return _BUILTIN[name]()
+    return _BUILTIN[name](**settings)
 
 
 async def get_provider(provider: SandboxProvider | str = "auto") -> SandboxProvider:

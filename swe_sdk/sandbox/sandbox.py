@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 
-from swe_sdk.errors import CapabilityMissing, SandboxClosed
+from swe_sdk.errors import CapabilityMissing, SandboxClosed, TransferFailed
 from swe_sdk.model.environment import Environment, ImageEnvironment, SourceEnvironment
 from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.model.patch import Patch
 from swe_sdk.model.task import Task
 from swe_sdk.sandbox import contract, environments
+from swe_sdk.sandbox.base import pin_base, pin_base_in_new_box
 from swe_sdk.sandbox.contract import BoxStatus, Limits, Network, OnOutput, Process, SandboxProvider, Snapshot
 from swe_sdk.sandbox.environments import OnProgress
-from swe_sdk.sandbox.prepared import PreparedEnvironment
+from swe_sdk.sandbox.prepared import HEAD, PreparedEnvironment
 from swe_sdk.sandbox.registry import get_provider
 from swe_sdk.sandbox.stat_cache import refresh_index
 from swe_sdk.sandbox.tree import take_patch
+from swe_sdk.sandbox.whole_output import WholeOutput
 
 
 async def prepare(
@@ -78,6 +81,8 @@ class Sandbox:
             self._prepared = await environments.prepare(provider, self._target, on_progress=self._on_progress)
         elif self._target is not None:
             self._prepared = self._target
+        if self._snapshot_id:
+            self._prepared = await pin_base_in_new_box(provider, self._prepared)
         spec = self._prepared.spec()
         changes: dict[str, Any] = {
             "snapshot": self._snapshot_id or spec.snapshot,
@@ -90,6 +95,8 @@ class Sandbox:
         try:
             if self._snapshot_id:
                 await self._refresh_index()
+            else:
+                self._prepared = await pin_base(self._box, self._prepared)
         except BaseException:
             await self.close()  # who is not let in cannot close it
             raise
@@ -137,7 +144,7 @@ class Sandbox:
 
     @property
     def base_commit(self) -> str:
-        """What :meth:`diff` compares with."""
+        """What :meth:`diff` compares with; "HEAD" where there is no repository."""
         return self._prepared.base_commit
 
     async def status(self) -> BoxStatus:
@@ -158,9 +165,15 @@ class Sandbox:
         output_bytes: int = contract.DEFAULT_OUTPUT_BYTES,
         merge_stderr: bool = False,
         on_output: OnOutput | None = None,
+        output_file: str | None = None,
     ) -> ExecResult:
-        """Run a shell line or an argument list; see :meth:`swe_sdk.sandbox.contract.Box.exec`."""
-        return await self.box.exec(
+        """Run a shell line or an argument list; see :meth:`swe_sdk.sandbox.contract.Box.exec`.
+
+        ``output_file``, a path in the sandbox, gets everything that the command prints, both streams in the order in
+        which they came, once it has ended; the result keeps ``output_bytes`` of it as always.
+        """
+        run = partial(
+            self.box.exec,
             command,
             cwd=cwd,
             env=env,
@@ -169,8 +182,11 @@ class Sandbox:
             timeout_s=timeout_s,
             output_bytes=output_bytes,
             merge_stderr=merge_stderr,
-            on_output=on_output,
         )
+        if output_file is None:
+            return await run(on_output=on_output)
+        with WholeOutput(on_output) as output:
+            return await output.put(self.box, output_file, await run(on_output=output.take))
 
     async def processes(self) -> list[Process]:
         """What runs in it."""
@@ -231,6 +247,11 @@ class Sandbox:
 
     async def diff(self) -> Patch:
         """Everything that differs from the base commit, as a patch; see :func:`swe_sdk.sandbox.tree.take_patch`."""
+        if self.base_commit == HEAD:
+            raise TransferFailed(
+                f"there is no repository at {self.workdir} whose base commit is known",
+                remedy="take it by a task, or by an environment whose workdir is a git repository",
+            )
         return await take_patch(self.box, workdir=self.workdir, base_commit=self.base_commit)
 
     # -- snapshots --------------------------------------------------------------------------------------------------

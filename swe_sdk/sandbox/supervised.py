@@ -23,10 +23,11 @@ from swe_sdk.errors import (
 from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.sandbox import exec_client, transfers
 from swe_sdk.sandbox.contract import DEFAULT_OUTPUT_BYTES, OnOutput, Process, SandboxSpec
-from swe_sdk.sandbox.wire import PeerGone, close_all, open_call
+from swe_sdk.sandbox.wire import Call, PeerGone, close_all, open_call
 
 CALL_TIMEOUT_S = 30.0
 _TRANSFER_TIMEOUT_S = 3600.0
+_MAX_IDLE = 8
 BASE_ENV = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "LANG": "C.UTF-8",
@@ -51,6 +52,8 @@ class SupervisedBox:
         self._spec = spec
         self._id = box_id
         self._control: socket.socket | None = None
+        self.idle: list[Call] = []
+        """Connections to the supervisor that wait for their next call: a new one takes a tenth of a short command."""
         self._is_closed = False
         self._is_paused = False
         self.is_lost = False
@@ -58,6 +61,8 @@ class SupervisedBox:
         self.shell = "/bin/sh"
         """What runs a command that is a line."""
         self.env: Mapping[str, str] = BASE_ENV
+        self.owner: tuple[int, int] | None = None
+        """User and group of new files, where those are not the supervisor's own."""
 
     @property
     def id(self) -> str:
@@ -89,13 +94,27 @@ class SupervisedBox:
         """The id of a user by name, None for the one whom the supervisor starts programs as; or an error."""
         raise NotImplementedError
 
+    async def _run_as(self, user: str | None) -> exec_client.RunAs | None:
+        """The same, where a user is more than a number: has groups, and variables of its own."""
+        uid = self._user(user)
+        return None if uid is None else exec_client.RunAs(uid, uid)
+
     def _explained(self, result: ExecResult) -> ExecResult:
         """The result, with what only the provider's own facts can tell of its end."""
         return result
 
-    def _stream_owner(self) -> int | None:
+    async def _explained_loss(self, result: ExecResult) -> ExecResult:
+        """The result of a command under which the box died, with what the provider's own facts tell of that."""
+        return result
+
+    def _stream_owner(self, run_as: exec_client.RunAs | None) -> int | None:
         """Host id of the user that a command's streams are given to, where it is not this process's own."""
         return None
+
+    @asynccontextmanager
+    async def _running(self) -> AsyncIterator[None]:
+        """Around every command: a provider may limit how many run at once."""
+        yield
 
     @asynccontextmanager
     async def _used(self) -> AsyncIterator[None]:
@@ -118,23 +137,28 @@ class SupervisedBox:
         on_output: OnOutput | None = None,
     ) -> ExecResult:
         """See :meth:`swe_sdk.sandbox.contract.Box.exec`."""
+        run_as = await self._run_as(user)
         request = exec_client.ExecRequest(
             argv=[self.shell, "-c", command] if isinstance(command, str) else list(command),
             cwd=os.path.join(self._spec.workdir, cwd) if cwd else self._spec.workdir,
-            env={**self.env, **self._spec.env, **(env or {})},
-            uid=self._user(user),
+            env={**self.env, **(run_as.env if run_as else {}), **self._spec.env, **(env or {})},
+            run_as=run_as,
             stdin=stdin,
             timeout_s=timeout_s,
             output_bytes=output_bytes,
             merge_stderr=merge_stderr,
             on_output=on_output,
-            owner=self._stream_owner(),
+            owner=self._stream_owner(run_as),
         )
         try:
-            async with self._used():
+            async with self._running(), self._used():
                 with self._lost_or_closed():
-                    result = await exec_client.run(await open_call(self._ready_control()), request)
-            self.is_lost = self.is_lost or result.status == "lost"
+                    self._require_running()
+                    async with self._connected() as call:
+                        result = await exec_client.run(call, request)
+            if result.status == "lost":
+                self.is_lost = True
+                return await self._explained_loss(result)
             return self._explained(result)
         except exec_client.KillUnconfirmed as unconfirmed:
             await self.stop()
@@ -169,7 +193,7 @@ class SupervisedBox:
         try:
             async with self._used():
                 message, fds = await self._call({"op": "listen", "port": port})
-        except _Refused as refused:
+        except RefusedCall as refused:
             raise SandboxError(f"no listener on port {port} of box {self._id}: {refused}") from None
         return int(message["port"]), socket.socket(fileno=fds[0])
 
@@ -192,12 +216,12 @@ class SupervisedBox:
         await transfers.download(self._transfer, remote, local)
 
     async def _transfer(self, operation: str, path: str, file: BinaryIO, **options: Any) -> dict[str, Any]:
-        message = {"op": operation, "path": os.path.join(self._spec.workdir, path), **options}
+        message = {"op": operation, "path": os.path.join(self._spec.workdir, path), "owner": self.owner, **options}
         try:
             async with self._used():
                 reply, _fds = await self._call(message, [file.fileno()], timeout_s=_TRANSFER_TIMEOUT_S)
                 return reply
-        except _Refused as refused:
+        except RefusedCall as refused:
             if refused.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise NoSpace(f"no space left to {operation} {path!r}") from None
             raise TransferFailed(f"cannot {operation} {path!r} in the sandbox: {refused}") from None
@@ -207,7 +231,7 @@ class SupervisedBox:
     async def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
         try:
             reply, fds = await self._call(message)
-        except _Refused as refused:
+        except RefusedCall as refused:
             raise SandboxError(f"{message['op']} failed in box {self._id}: {refused}") from None
         close_all(fds)
         return reply
@@ -216,18 +240,34 @@ class SupervisedBox:
         self, message: dict[str, Any], fds: Sequence[int] = (), *, timeout_s: float = CALL_TIMEOUT_S
     ) -> tuple[dict[str, Any], list[int]]:
         with self._lost_or_closed():
-            with anyio.fail_after(timeout_s), await open_call(self._live_control()) as call:
-                await call.send(message, fds)
-                reply, received = await call.receive()
+            with anyio.fail_after(timeout_s):
+                async with self._connected() as call:
+                    await call.send(message, fds)
+                    reply, received = await call.receive()
         if reply["ev"] == "error":
             close_all(received)
-            raise _Refused(str(reply["error"]), reply.get("errno"))
+            raise RefusedCall(str(reply["error"]), reply.get("errno"))
         return reply, received
 
-    def _ready_control(self) -> socket.socket:
+    def _connected(self) -> _Connected:
+        return _Connected(self, self._live_control())
+
+    def is_served_by(self, control: socket.socket) -> bool:
+        """Whether calls go there still."""
+        return control is self._control
+
+    def _serve_by(self, control: socket.socket | None, first: Call | None = None) -> None:
+        """Serve calls by another first process, or by none any more."""
+        old, self._control = self._control, control
+        idle, self.idle = self.idle, [first] if first else []
+        for call in idle:
+            call.close()
+        if old is not None:
+            old.close()
+
+    def _require_running(self) -> None:
         if self._is_paused:
             raise SandboxError(f"box {self._id} is paused", remedy="resume it first")
-        return self._live_control()
 
     def _live_control(self) -> socket.socket:
         if self._is_closed:
@@ -238,6 +278,33 @@ class SupervisedBox:
 
     def _lost_or_closed(self) -> _LostOrClosed:
         return _LostOrClosed(self)
+
+
+class _Connected:
+    """A connection for one call, kept for the next if the call went well to its end; else closed.
+
+    What runs in a call whose connection is closed is killed by its supervisor.
+    """
+
+    def __init__(self, box: SupervisedBox, control: socket.socket) -> None:
+        self._box = box
+        self._control = control
+
+    async def __aenter__(self) -> Call:
+        idle = self._box.idle
+        while idle:
+            self._call = idle.pop()
+            if self._call.is_alive:
+                return self._call
+            self._call.close()
+        self._call = await open_call(self._control)
+        return self._call
+
+    async def __aexit__(self, kind: object, _error: object, _trace: object) -> None:
+        if kind is None and self._box.is_served_by(self._control) and len(self._box.idle) < _MAX_IDLE:
+            self._box.idle.append(self._call)
+        else:
+            self._call.close()
 
 
 class _LostOrClosed:
@@ -259,7 +326,7 @@ class _LostOrClosed:
             raise SandboxLost(f"box {self._box.id} did not answer within {CALL_TIMEOUT_S:.0f} s") from None
 
 
-class _Refused(Exception):
+class RefusedCall(Exception):
     """The supervisor could not do it; ``errno`` says why."""
 
     def __init__(self, text: str, number: int | None) -> None:

@@ -56,6 +56,13 @@ def _require_no_watches(error: OSError) -> None:
         raise error
 
 
+def has_ended(pidfd: int, *, within_s: float = 0.0) -> bool:
+    """Whether a process, by its pidfd, has ended."""
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(within_s * 1000))
+
+
 class Readers:
     """Several descriptors, any of which may become readable. A context manager."""
 

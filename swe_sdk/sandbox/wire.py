@@ -57,6 +57,16 @@ class Call:
             self._decoder.feed(data, fds)
         return message
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process at the other end was there a moment ago; for a call in which nothing is under way."""
+        try:
+            return bool(self._sock.recv(1, socket.MSG_PEEK))
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
     def fileno(self) -> int:
         """For whoever waits for several things at once."""
         return self._sock.fileno()

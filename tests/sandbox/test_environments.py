@@ -170,19 +170,35 @@ async def test_daemons_of_a_build_do_not_keep_it_from_being_frozen(
         await box.close()
 
 
-async def test_images_are_not_built(local_provider: LocalProvider) -> None:
-    prepared = await prepare(local_provider, ImageEnvironment(image="debian:12", workdir="/src", env={"A": "1"}))
+class Plain:
+    """A provider that can do nothing in particular."""
+
+    name = "plain"
+    capabilities: frozenset[str] = frozenset()
+
+
+class Fetching(Plain):
+    """One that fetches images by itself."""
+
+    def __init__(self) -> None:
+        self.images: list[str] = []
+
+    async def ensure_image(self, image: str, *, refresh: bool = False, on_progress: object = None) -> None:
+        self.images.append(image)
+
+
+@pytest.mark.parametrize("make", [Plain, Fetching])
+async def test_images_are_not_built_and_made_ready_where_that_can_be(make: type[Plain]) -> None:
+    provider = make()
+    environment = ImageEnvironment(image="debian:12", workdir="/src", env={"A": "1"})
+    prepared = await prepare(provider, environment)  # type: ignore[arg-type]
     assert (prepared.image, prepared.workdir, prepared.env) == ("debian:12", "/src", {"A": "1"})
     assert prepared.snapshot is None
-    with pytest.raises(CapabilityMissing, match="debian:12"):
-        await local_provider.create(prepared.spec())
+    assert prepared.base_is_open
+    assert getattr(provider, "images", ["debian:12"]) == ["debian:12"]
 
 
 async def test_a_provider_that_cannot_build_says_so(source: DirectorySource) -> None:
-    class Plain:
-        name = "plain"
-        capabilities: frozenset[str] = frozenset()
-
     with pytest.raises(CapabilityMissing, match="plain"):
         await prepare(Plain(), SourceEnvironment(source=source))  # type: ignore[arg-type]
 

@@ -14,17 +14,22 @@ _PIECE_BYTES = 4 << 20
 """How much of a file is copied before others have their turn."""
 
 
-def open_regular(root: int, path: str, *, write: bool, mode: int) -> int:
+Owner = tuple[int, int]
+"""User and group."""
+
+
+def open_regular(root: int, path: str, *, write: bool, mode: int, owner: Owner | None = None) -> int:
     """A descriptor of the regular file at ``path`` below the directory ``root``, where all links end, too.
 
-    For writing it is made with its directories if it is not there, and emptied. ``OSError`` where there is none.
+    For writing it is made with its directories if it is not there, for ``owner`` where that is not this process's own
+    user, and emptied. ``OSError`` where there is none.
 
     Links that only the kernel can follow, and /proc as a whole, are refused: /proc/self means another process to us
     than to the program that has put a link there, and would lead to the supervisor's own files and memory.
     """
     if write:
-        _make_directories(root, os.path.dirname(path))
-        fd = kernel.open_within(root, path, _FLAGS | os.O_WRONLY | os.O_CREAT, mode)
+        make_directories(root, os.path.dirname(path), owner)
+        fd = _open_to_write(root, path, mode, owner)
     else:
         fd = kernel.open_within(root, path, _FLAGS | os.O_RDONLY)
     try:
@@ -46,16 +51,29 @@ def _require_regular(fd: int, root: int, path: str) -> None:
         raise OSError(errno.EACCES, f"{path} leads into /proc")
 
 
-def _make_directories(root: int, path: str) -> None:
-    """``mkdir -p``, from the first directory that is missing."""
+def _open_to_write(root: int, path: str, mode: int, owner: Owner | None) -> int:
+    if owner is None:
+        return kernel.open_within(root, path, _FLAGS | os.O_WRONLY | os.O_CREAT, mode)
+    try:
+        return kernel.open_within(root, path, _FLAGS | os.O_WRONLY)
+    except FileNotFoundError:
+        fd = kernel.open_within(root, path, _FLAGS | os.O_WRONLY | os.O_CREAT, mode)
+        os.fchown(fd, *owner)
+        return fd
+
+
+def make_directories(root: int, path: str, owner: Owner | None = None) -> None:
+    """``mkdir -p`` below ``root``, from the first directory that is missing."""
     try:
         os.close(kernel.open_within(root, path or "/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
     except FileNotFoundError:
         parent, _, name = path.rstrip("/").rpartition("/")
-        _make_directories(root, parent)
+        make_directories(root, parent, owner)
         holder = kernel.open_within(root, parent or "/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.mkdir(name, dir_fd=holder)
+            if owner is not None:
+                os.chown(name, *owner, dir_fd=holder, follow_symlinks=False)
         except FileExistsError:
             pass  # somebody else made it meanwhile, or it is a link to nowhere
         finally:

@@ -1,6 +1,6 @@
 """Our supervisor as the first process of a box that somebody else has made: a container's.
 
-It is started by :mod:`swe_sdk.sandbox.runtime` with an interpreter of our own, before any program of the box runs.
+It is started by the interpreter of :mod:`swe_sdk.sandbox.runtime`, before any program of the box runs.
 """
 
 from __future__ import annotations
@@ -11,49 +11,58 @@ import signal
 import socket
 import sys
 
-from . import frames, kernel, seccomp, supervisor
+from . import kernel, seccomp, supervisor
 
-GREETING = b"swe_sdk 1\n"
-"""What the supervisor says first, on the connection that becomes its control socket."""
+READY = b"+"
+"""The first byte on the connection, which is then the control socket; or ``-`` and what went wrong."""
+_NOTHING = "/.swe_sdk/no such program"
 
 
-def main(arguments: list[str]) -> None:
-    """Serve the SDK that listens at a unix socket, until it is gone.
+def main(path: str, *words: str) -> None:
+    """Connect to the SDK, which listens at the unix socket ``path``, and serve it until it is gone; never returns.
 
-    ``arguments``: the socket's path, the box's workdir and, for each thing to be done besides, a word: ``memory=BYTES``
-    (watch over the memory, which no control group limits), ``host-network`` (the box shares the host's network).
+    Words: ``memory=BYTES`` (watch over the memory, which nobody else limits), ``host-network`` (the box shares the
+    host's network).
     """
-    path, workdir, *words = arguments
-    control = _connect(path)
-    try:
-        serve = _get_ready(control, workdir, dict(word.partition("=")[::2] for word in words))
-    except OSError as error:
-        _say(control, {"ev": "failed", "error": str(error), "errno": error.errno})
-        raise
-    _say(control, {"ev": "ready"})
-    serve()
-
-
-def _connect(path: str) -> socket.socket:
+    options = dict(word.partition("=")[::2] for word in words)
     control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     control.connect(path)
-    return control
+    try:
+        box = _get_ready(control, options)
+    except BaseException as error:
+        control.sendall(b"-" + str(error).encode("utf-8", "replace"))
+        raise
+    control.sendall(READY)
+    try:
+        box.serve()
+    except BaseException:  # noqa: BLE001 - the last word of a process that nobody waits for
+        sys.excepthook(*sys.exc_info())
+    finally:
+        os._exit(0)
 
 
-def _get_ready(control: socket.socket, workdir: str, words: dict[str, str]) -> _Serve:
+def _get_ready(control: socket.socket, options: dict[str, str]) -> supervisor.Supervisor:
     os.chdir("/")
     os.umask(0o022)
     _forget_signal_settings()
     oom_score = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
-    supervisor.warm_up()
     kernel.forbid_new_privileges()
     kernel.hide_from_debuggers()
-    if "host-network" in words:
+    if "host-network" in options:
         kernel.shut_abstract_sockets_out()
+    # A program that does not exist: one of the box's own would run before the box is closed.
+    supervisor.warm_up(_NOTHING)
+    supervisor.hear_of_children()
     seccomp.install()
-    _make(workdir)
     supervisor.forbid_imports()
     gc.collect()
     gc.freeze()
-    memory_bytes = int(words["memory"]) if "memory" in words else None
-    return supervisor.Supervisor(control, memory_bytes, oom_score).serve
+    memory_bytes = int(options["memory"]) if "memory" in options else None
+    return supervisor.Supervisor(control, memory_bytes, oom_score, is_watched=False)
+
+
+def _forget_signal_settings() -> None:
+    """What whoever started us ignores or blocks must not be ignored or blocked in the programs of the box."""
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ}:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())

@@ -50,6 +50,14 @@ _FSCONFIG_SET_FLAG, _FSCONFIG_SET_STRING, _FSCONFIG_CMD_CREATE = 0, 1, 6
 _libc = ctypes.CDLL(None, use_errno=True)
 # clone() runs Python code in the child, so the interpreter lock must stay held across the call: PyDLL, not CDLL.
 _pylibc = ctypes.PyDLL(None, use_errno=True)
+# Looked up here, once and in the zygote, not in each box.
+_libc_syscall, _libc_mount, _libc_umount2, _libc_prctl = _libc.syscall, _libc.mount, _libc.umount2, _libc.prctl
+_clone_syscall, _python = _pylibc.syscall, ctypes.pythonapi
+_before_fork, _after_fork_here, _after_fork_there = (
+    _python.PyOS_BeforeFork,
+    _python.PyOS_AfterFork_Parent,
+    _python.PyOS_AfterFork_Child,
+)
 
 
 def _check(result: int, what: str) -> int:
@@ -62,7 +70,7 @@ def _check(result: int, what: str) -> int:
 def _syscall(number: int, *args: object, what: str) -> int:
     # ctypes passes a plain int as a C int: every number must be widened, or its upper half is garbage
     wide = [ctypes.c_long(a) if isinstance(a, int) else a for a in args]
-    return _check(_libc.syscall(ctypes.c_long(number), *wide), what)
+    return _check(_libc_syscall(ctypes.c_long(number), *wide), what)
 
 
 def _path(path: str) -> bytes:
@@ -74,14 +82,14 @@ def _path(path: str) -> bytes:
 
 def clone(flags: int) -> int:
     """fork() with namespace flags: 0 in the child, process 1 of its pid namespace, and the pid in the parent."""
-    api = ctypes.pythonapi
-    api.PyOS_BeforeFork()
     null = ctypes.c_void_p(None)
-    pid: int = _pylibc.syscall(ctypes.c_long(_SYS_CLONE), ctypes.c_long(flags | signal.SIGCHLD), null, null, null, null)
+    call = ctypes.c_long(_SYS_CLONE), ctypes.c_long(flags | signal.SIGCHLD), null, null, null, null
+    _before_fork()
+    pid: int = _clone_syscall(*call)
     if pid == 0:
-        api.PyOS_AfterFork_Child()
+        _after_fork_there()
     else:
-        api.PyOS_AfterFork_Parent()
+        _after_fork_here()
     return _check(pid, "clone")
 
 
@@ -89,12 +97,12 @@ def mount(source: str | None, target: str, fstype: str | None, flags: int = 0, d
     """mount(2)."""
     args = [None if value is None else _path(value) for value in (source, target, fstype)]
     options = None if data is None else data.encode()
-    _check(_libc.mount(*args, ctypes.c_ulong(flags), options), f"mount {fstype or source} on {target}")
+    _check(_libc_mount(*args, ctypes.c_ulong(flags), options), f"mount {fstype or source} on {target}")
 
 
 def detach_mount(target: str) -> None:
     """umount2(2), lazily."""
-    _check(_libc.umount2(_path(target), _MNT_DETACH), f"umount {target}")
+    _check(_libc_umount2(_path(target), _MNT_DETACH), f"umount {target}")
 
 
 def pivot_root_here() -> None:
@@ -196,17 +204,17 @@ def _configure(fd: int, command: int, key: str | None = None, value: str | None 
 
 def die_with_parent() -> None:
     """SIGKILL this process when its parent dies. Lost when credentials change: call it again after that."""
-    _check(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl PDEATHSIG")
+    _check(_libc_prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl PDEATHSIG")
 
 
 def forbid_new_privileges() -> None:
     """No setuid program below this process gains anything."""
-    _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl NO_NEW_PRIVS")
+    _check(_libc_prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl NO_NEW_PRIVS")
 
 
 def hide_from_debuggers() -> None:
     """Nobody in the box may trace this process or read its memory, environment or descriptors through /proc."""
-    _check(_libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl DUMPABLE")
+    _check(_libc_prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl DUMPABLE")
 
 
 def shut_abstract_sockets_out() -> None:
@@ -228,7 +236,7 @@ def shut_abstract_sockets_out() -> None:
 def limit_bounding_set(keep: frozenset[int]) -> None:
     """Drop every capability outside ``keep`` from what programs below can ever have."""
     for capability in range(64):
-        if capability not in keep and _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) < 0:
+        if capability not in keep and _libc_prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) < 0:
             return  # past the last one that the kernel knows
 
 

@@ -59,7 +59,7 @@ class _Merge:
             info = os.stat(name, dir_fd=found[0], follow_symlinks=False)
             if stat.S_ISDIR(info.st_mode):
                 self._subdirectory(name, found, target, path, is_closed=is_closed)
-            elif not (is_closed and _is_whiteout(info)):
+            elif not (is_closed and is_whiteout(info)):
                 self._leaf(name, found[0], info, target, path)
         _copy_attributes(layers[0], target)
 
@@ -108,7 +108,8 @@ def _is_opaque(directory: int) -> bool:
         return False
 
 
-def _is_whiteout(info: os.stat_result) -> bool:
+def is_whiteout(info: os.stat_result) -> bool:
+    """Whether this is what hides a name of the layers below."""
     return stat.S_ISCHR(info.st_mode) and info.st_rdev == 0
 
 

@@ -66,6 +66,8 @@ class RootSpec(NamedTuple):
     workdir: str = "/"
     memory_bytes: int | None = None
     """What the supervisor watches over, where no control group does."""
+    disk_bytes: int | None = None
+    """What the writable layer may hold, which the supervisor watches over; None = anything."""
     hostname: str = "sandbox"
 
     @classmethod
@@ -74,18 +76,24 @@ class RootSpec(NamedTuple):
         return cls(**message)
 
 
-def map_only_caller(uid: int, gid: int) -> None:
-    """Without privileges a process may map just its own id: it becomes the agent user."""
+def map_only_caller(uid: int, gid: int, inside: int = AGENT_ID) -> None:
+    """Without privileges a process may map just its own id: it becomes the agent user, or another one ``inside``."""
     write_file("/proc/self/setgroups", "deny")
-    write_file("/proc/self/uid_map", f"{AGENT_ID} {uid} 1")
-    write_file("/proc/self/gid_map", f"{AGENT_ID} {gid} 1")
+    write_file("/proc/self/uid_map", f"{inside} {uid} 1")
+    write_file("/proc/self/gid_map", f"{inside} {gid} 1")
 
 
-def enter_box(spec: RootSpec) -> int:
-    """Turn this process, alone in its new namespaces, into process 1 of the box that ``spec`` describes.
+class Held(NamedTuple):
+    """Descriptors that process 1 of a box could not open any more once it is in it."""
 
-    Returns a descriptor of its own ``oom_score_adj``, which it could not open any more afterwards.
-    """
+    oom_score: int
+    """Its own ``oom_score_adj``."""
+    layer: int | None
+    """The writable layer without anything around it, if the supervisor is to watch it."""
+
+
+def enter_box(spec: RootSpec) -> Held:
+    """Turn this process, alone in its new namespaces, into process 1 of the box that ``spec`` describes."""
     oom_score = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
     os.setsid()
     if spec.network == "none":
@@ -98,6 +106,7 @@ def enter_box(spec: RootSpec) -> int:
     if spec.id_range:
         become(0)
     stage = "/tmp/stage"
+    layer = None if spec.disk_bytes is None else kernel.grab_tree(f"/tmp/{spec.upper}", read_only=True)
     kernel.mount_overlay(
         stage, [f"/tmp/{lower}" for lower in spec.lowers], upper=f"/tmp/{spec.upper}", work=f"/tmp/{spec.work}"
     )
@@ -118,7 +127,7 @@ def enter_box(spec: RootSpec) -> int:
         _limit(name, limit)
     _drop_privileges(spec)
     _make_workdir(spec.workdir)
-    return oom_score
+    return Held(oom_score, layer)
 
 
 def _drop_privileges(spec: RootSpec) -> None:
@@ -141,8 +150,10 @@ def _drop_privileges(spec: RootSpec) -> None:
 
 
 def _make_workdir(path: str) -> None:
+    if os.path.isdir(path):
+        return
     try:
-        os.makedirs(path, exist_ok=True)
+        os.makedirs(path)
     except OSError:
         pass  # a file is in its place: commands will say so
 

@@ -12,7 +12,7 @@ import ctypes
 import errno
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 _X86_64 = {
     "socket": 41, "socketpair": 53, "ioctl": 16, "clone": 56, "setpriority": 141, "sched_setparam": 142,
@@ -79,14 +79,27 @@ def program(machine: str) -> list[Instruction]:
     if machine == "x86_64":
         body += [(_AT_LEAST, 0, 1, _X32_BIT), _refuse(errno.ENOSYS)]
     body += [(_AT_LEAST, 0, 1, _FIRST_UNKNOWN), _refuse(errno.ENOSYS)]
-    for name, number in numbers.items():
-        if name not in _BY_ARGUMENT:
-            code = errno.ENOSYS if name in _NOT_THERE else errno.EPERM
-            body += [(_EQUAL, 0, 1, number), _refuse(code)]
-    for name in sorted(_BY_ARGUMENT):
-        check = list(_check(name))
-        body += [(_EQUAL, 0, len(check), numbers[name]), *check]
-    return [*body, (_RETURN, 0, 0, _ALLOW)]
+    return [*body, *_tree(sorted((number, _answer(name)) for name, number in numbers.items()))]
+
+
+def _tree(answers: Sequence[tuple[int, list[Instruction]]]) -> list[Instruction]:
+    """Find the call's number by halves, and give its answer; all others are allowed.
+
+    When a box is born the kernel tries its filter on every call there is: each of them would else be compared with
+    each of ours.
+    """
+    if len(answers) == 1:
+        ((number, answer),) = answers
+        return [(_EQUAL, 0, len(answer), number), *answer, (_RETURN, 0, 0, _ALLOW)]
+    middle = len(answers) // 2
+    below, above = _tree(answers[:middle]), _tree(answers[middle:])
+    return [(_AT_LEAST, len(below), 0, answers[middle][0]), *below, *above]
+
+
+def _answer(name: str) -> list[Instruction]:
+    if name in _BY_ARGUMENT:
+        return list(_check(name))
+    return [_refuse(errno.ENOSYS if name in _NOT_THERE else errno.EPERM)]
 
 
 def _check(name: str) -> Iterator[Instruction]:

@@ -17,35 +17,57 @@ from . import frames
 _REPORT_BYTES = 4096
 
 
+class Birth:
+    """A child that is about to become a program."""
+
+    def __init__(self, pid: int, reader: int, message: frames.Message) -> None:
+        self.pid = pid
+        self._reader = reader
+        self._message = message
+
+    def failure(self) -> Exception | None:
+        """What kept it from becoming the program; waits until that is known. May be asked once."""
+        try:
+            report = b"".join(iter(lambda: os.read(self._reader, _REPORT_BYTES), b""))  # ends when the program starts
+        finally:
+            os.close(self._reader)
+        return _failure(report, self._message) if report else None
+
+
 def spawn(message: frames.Message, fds: list[int]) -> int:
     """Start a program in a session of its own, with ``fds`` as its streams; its pid, or ``OSError``.
 
-    Without a change of user it goes by vfork.
+    Waits until the child has become the program; without a change of user it goes by vfork.
     """
+    child = begin(message, fds, by_vfork=True)
+    failure = child.failure()
+    if failure is not None:
+        os.waitpid(child.pid, 0)
+        raise failure
+    return child.pid
+
+
+def begin(message: frames.Message, fds: list[int], *, by_vfork: bool) -> Birth:
+    """The same without waiting for anything, if it does not go by vfork."""
     argv, uid = [os.fsencode(word) for word in message["argv"]], message.get("uid")
+    gid, groups = message.get("gid"), message.get("groups")  # given with a uid, or not at all
     if not argv:
         raise ValueError("no program is named")
     stdin, stdout, stderr = fds
     reader, writer = os.pipe2(os.O_CLOEXEC)
     try:
-        groups: list[int] | None = None if uid is None else []
         # close_fds, kept descriptors; where it starts; ...; restore signals, new session, process group; ...; by vfork
         pid = fork_exec(
             argv, _candidates(argv[0], message["env"]), True, (writer,), message["cwd"], _variables(message["env"]),
-            stdin, -1, -1, stdout, -1, stderr, reader, writer, True, True, -1, uid, groups, uid, 0o022,
-            None, True,  # type: ignore[arg-type]
+            stdin, -1, -1, stdout, -1, stderr, reader, writer, True, True, -1, gid, groups, uid, 0o022,
+            None, by_vfork,  # type: ignore[arg-type]
         )  # fmt: skip
-        os.close(writer)
-        writer = -1
-        report = b"".join(iter(lambda: os.read(reader, _REPORT_BYTES), b""))  # ends when the program starts
-    finally:
+    except BaseException:
         os.close(reader)
-        if writer >= 0:
-            os.close(writer)
-    if report:
-        os.waitpid(pid, 0)
-        raise _failure(report, message)
-    return pid
+        raise
+    finally:
+        os.close(writer)
+    return Birth(pid, reader, message)
 
 
 def _candidates(name: bytes, env: dict[str, str]) -> tuple[bytes, ...]:

@@ -14,8 +14,8 @@ import sys
 import time
 from typing import Any
 
-from . import files, frames, memory, processes
-from .spawning import spawn
+from . import disk, files, frames, memory, processes
+from .spawning import Birth, begin, spawn
 
 _WATCH_S = 0.1
 """How often the memory of the programs is looked at, where no control group limits it."""
@@ -32,8 +32,10 @@ _MARKS = 1 << 62
 class Command:
     """One command: its connection, its first process, and how its end is reached."""
 
-    def __init__(self, connection: Connection, mark: int, pid: int) -> None:
+    def __init__(self, connection: Connection, mark: int, pid: int, birth: Birth | None = None) -> None:
         self.connection = connection
+        self.birth = birth
+        """Where it may not have become a program yet, or never."""
         self.mark = mark
         """See :data:`processes.RLIMIT_MARK`."""
         self.pid = pid
@@ -42,6 +44,7 @@ class Command:
         """When politeness ends; None = nobody has asked for its end."""
         self.give_up: float = 0.0
         self.out_of_memory = False
+        self.over_disk_limit = False
 
     @property
     def is_dying(self) -> bool:
@@ -77,8 +80,19 @@ class Connection:
 class Supervisor:
     """The loop over a control socket; returns when the SDK is gone."""
 
-    def __init__(self, control: socket.socket, memory_bytes: int | None, oom_score: int) -> None:
+    def __init__(
+        self,
+        control: socket.socket,
+        memory_bytes: int | None,
+        oom_score: int,
+        disk_watch: disk.Watch | None = None,
+        *,
+        is_watched: bool = True,
+    ) -> None:
+        """``is_watched``: whether somebody outside frees it where a program has stopped a child that it waits for."""
+        self._is_watched = is_watched
         self._control = control
+        self._disk_watch = disk_watch
         self._memory_bytes = memory_bytes
         self._next_look = 0.0
         self._oom_score = oom_score
@@ -95,8 +109,10 @@ class Supervisor:
         self._poll = select.poll()
         self._wakeup = _wake_on_child_exit()
 
-    def serve(self) -> None:
-        """Run until the control socket ends."""
+    def serve(self, *connections: socket.socket) -> None:
+        """Run until the control socket ends. ``connections``: those that are there from the start."""
+        for sock in connections:
+            self._add(sock)
         self._poll.register(self._control, select.POLLIN)
         self._poll.register(self._wakeup, select.POLLIN)
         while True:
@@ -118,6 +134,8 @@ class Supervisor:
                     self._kill_step(command)
             if self._memory_bytes is not None and time.monotonic() >= self._next_look:
                 self._look_at_memory(self._memory_bytes)
+            if self._disk_watch is not None and self._disk_watch.patience_s == 0:
+                self._look_at_disk(self._disk_watch)
 
     def _patience_ms(self) -> float | None:
         """How long to wait for the next event: for ever where nothing is going on."""
@@ -125,8 +143,12 @@ class Supervisor:
             return 0.0
         if any(command.is_dying for command in self._commands.values()):
             return _TICK_S * 1000
-        is_watching = self._memory_bytes is not None and (self._commands or self._finished)
-        return _WATCH_S * 1000 if is_watching else None
+        if not (self._commands or self._finished):
+            return 0.0 if self._disk_watch is not None and self._disk_watch.is_settling else None
+        patience_s = [_WATCH_S] if self._memory_bytes is not None else []
+        if self._disk_watch is not None:
+            patience_s.append(self._disk_watch.patience_s)
+        return min(patience_s) * 1000 if patience_s else None
 
     def _accept(self) -> bool:
         try:
@@ -136,10 +158,12 @@ class Supervisor:
         if not data:
             return False
         for fd in fds:
-            connection = Connection(socket.socket(fileno=fd))
-            self._connections[fd] = connection
-            self._poll.register(fd, select.POLLIN)
+            self._add(socket.socket(fileno=fd))
         return True
+
+    def _add(self, sock: socket.socket) -> None:
+        self._connections[sock.fileno()] = Connection(sock)
+        self._poll.register(sock, select.POLLIN)
 
     def _serve_connection(self, connection: Connection) -> None:
         try:
@@ -184,25 +208,28 @@ class Supervisor:
     def _op_exec(self, connection: Connection, message: frames.Message) -> None:
         fds = connection.decoder.take_fds()
         try:
-            pid = self._spawn_first_victim(message, fds)
+            pid, birth = self._spawn_first_victim(message, fds)
         except (OSError, ValueError) as error:
-            connection.reply({"ev": "unstartable", "error": str(error), "errno": getattr(error, "errno", None)})
+            connection.reply(_unstartable(error))
             return
         finally:
             for fd in fds:
                 os.close(fd)
-        command = Command(connection, self._mark, pid)
+        command = Command(connection, self._mark, pid, birth)
         connection.command = command
         self._commands[pid] = command
         self._finished.pop(pid, None)
 
-    def _spawn_first_victim(self, message: frames.Message, fds: list[int]) -> int:
+    def _spawn_first_victim(self, message: frames.Message, fds: list[int]) -> tuple[int, Birth | None]:
         """Start a marked program such that the kernel, when memory runs out, takes it and not its supervisor."""
         self._mark -= 1
         resource.setrlimit(processes.RLIMIT_MARK, (self._mark, self._mark))
         os.pwrite(self._oom_score, b"500", 0)
         try:
-            return spawn(message, fds)
+            if self._is_watched or _has_no_children():
+                return spawn(message, fds), None
+            child = begin(message, fds, by_vfork=False)
+            return child.pid, child
         finally:
             os.pwrite(self._oom_score, b"0", 0)
 
@@ -307,6 +334,19 @@ class Supervisor:
             command.out_of_memory = True
             self._begin_kill(command, grace_s=0.0)
 
+    def _look_at_disk(self, watch: disk.Watch) -> None:
+        """End all programs where they have written too much; which of them did, nobody knows."""
+        alive = processes.living()
+        if not alive:
+            self._finished.clear()
+            if not watch.is_settling:
+                return
+        if watch.look(alive):
+            for command in self._commands.values():
+                command.over_disk_limit = True
+                self._begin_kill(command, grace_s=0.0)
+            _signal_everything(signal.SIGKILL)
+
     def _owner_of(self, pid: int, alive: dict[int, processes.ProcessInfo]) -> Command | None:
         mains = {number: command.mark for number, command in self._commands.items()}
         mark = processes.owners(alive, mains, set(mains.values())).get(pid)
@@ -314,12 +354,21 @@ class Supervisor:
 
     def _end(self, command: Command, *, killed: bool, tree_gone: bool) -> None:
         del self._commands[command.pid]
+        failure = command.birth.failure() if command.birth and command.exit else None
+        if failure is not None:
+            command.connection.reply(_unstartable(failure))
+            return
         if not killed:
             self._finished[command.pid] = command.mark
             if len(self._finished) > 1000:
                 self._tree(command)  # prunes
         ending = command.exit or {"exit_code": None}
-        outcome = {"killed": killed, "tree_gone": tree_gone, "out_of_memory": command.out_of_memory}
+        outcome = {
+            "killed": killed,
+            "tree_gone": tree_gone,
+            "out_of_memory": command.out_of_memory,
+            "over_disk_limit": command.over_disk_limit,
+        }
         command.connection.reply({"ev": "exit", **outcome, **ending})
 
     # -- the rest ---------------------------------------------------------------------------------------------------
@@ -346,11 +395,16 @@ class Supervisor:
         self._transfers[connection] = files.Transfer(theirs, ours, os.fstat(theirs).st_size)
 
     def _open(self, message: frames.Message, theirs: int, *, write: bool) -> int:
+        mode, owner = int(message.get("mode", 0o644)), message.get("owner")
         try:
-            return files.open_regular(self._root, message["path"], write=write, mode=int(message.get("mode", 0o644)))
+            return files.open_regular(self._root, message["path"], write=write, mode=mode, owner=owner)
         except BaseException:
             os.close(theirs)
             raise
+
+    def _op_mkdir(self, connection: Connection, message: frames.Message) -> None:
+        files.make_directories(self._root, message["path"], message["owner"])
+        connection.reply({"ev": "ok"})
 
     def _copy_on(self, connection: Connection) -> None:
         """Copy one more piece of a transfer, so that a large file does not keep everybody else waiting."""
@@ -399,6 +453,19 @@ class Supervisor:
             connection.reply({"ev": "ok", "port": listener.getsockname()[1]}, (listener.fileno(),))
 
 
+def _has_no_children() -> bool:
+    """Whether nobody is there who could stop a child before it has become a program: all orphans are process 1's."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return True
+    return False
+
+
+def _unstartable(error: Exception) -> frames.Message:
+    return {"ev": "unstartable", "error": str(error), "errno": getattr(error, "errno", None)}
+
+
 def _highest_mark() -> int:
     _soft, hard = resource.getrlimit(processes.RLIMIT_MARK)
     return _MARKS if hard == resource.RLIM_INFINITY else min(hard, _MARKS)
@@ -423,7 +490,6 @@ def _signal_everything(number: int) -> None:
 def _wake_on_child_exit() -> int:
     reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
     return reader
 
 
@@ -435,11 +501,19 @@ def _drain(fd: int) -> None:
         pass
 
 
-def warm_up() -> None:
+def hear_of_children() -> None:
+    """Have the end of a child wake whoever waits for something else; see ``signal.set_wakeup_fd``."""
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+
+
+def warm_up(program: str = "true") -> None:
     """Do everything once that would import or allocate lazily, before the box's own files are the only ones left."""
-    message: frames.Message = {"argv": ["true"], "cwd": "/", "env": {"PATH": os.defpath}}
+    message: frames.Message = {"argv": [program], "cwd": "/", "env": {"PATH": os.defpath}}
     with open(os.devnull, "rb") as nothing:
-        os.waitpid(spawn(message, [nothing.fileno(), 2, 2]), 0)
+        try:
+            os.waitpid(spawn(message, [nothing.fileno(), 2, 2]), 0)
+        except FileNotFoundError:
+            pass  # there may be no programs at all here
     processes.living()
     decoder = frames.Decoder()
     decoder.feed(frames.encode({"text": "\udcff"}))

@@ -1,8 +1,8 @@
 """Makes boxes: one small process that clones the first process of each of them.
 
-It serves a control socket (see ``frames``). Each connection asks for one box, or for a process that merges layers; the
-answer carries a pidfd of the new process. The zygote ends with the SDK (end of the control socket), and all that it
-made with the zygote (parent-death signal).
+It serves a control socket (see ``frames``). Each connection asks for one box, or for a process that merges or unpacks
+layers; the answer carries a pidfd of the new process. The zygote ends with the SDK (end of the control socket), and all
+that it made with the zygote (parent-death signal).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import socket
 import sys
 from collections.abc import Callable
 
-from . import frames, kernel, merging, root, supervisor
+from . import disk, frames, kernel, merging, root, supervisor
 from .watch import Watch
 
 _NAMESPACES = (
@@ -27,8 +27,8 @@ _NAMESPACES = (
     | kernel.CLONE_NEWCGROUP
 )
 _MERGE_CAPS = frozenset({kernel.CAP_CHOWN, kernel.CAP_DAC_OVERRIDE, kernel.CAP_FOWNER, kernel.CAP_FSETID})
-_Main = Callable[[], Callable[[], None]]
-"""What a new process does: get ready, then (what it returns) serve."""
+_Main = Callable[[], Callable[[socket.socket], None]]
+"""What a new process does: get ready, then (what it returns) serve, beginning with the connection that asked for it."""
 
 
 def main(fd: int) -> None:
@@ -38,8 +38,7 @@ def main(fd: int) -> None:
     _forget_signal_settings()
     reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the SDK's to handle
+    supervisor.hear_of_children()
     supervisor.warm_up()
     gc.collect()
     gc.freeze()
@@ -86,8 +85,9 @@ def _serve(connection: socket.socket, inherited: tuple[int, ...], watch: Watch) 
             if not data:
                 return
             decoder.feed(data, fds)
-        flags, main = _box(message, decoder.fds) if "spec" in message else _merge(message, decoder.fds)
-        pid = _start(connection, message["id_map"], flags, main, inherited)
+        flags, main = _work(message, decoder.fds)
+        ids = message["id_map"], int(message.get("user", root.AGENT_ID))
+        pid = _start(connection, *ids, flags, main, inherited)
         if "spec" in message:
             _prefer(pid)
             watch.add(pid)
@@ -98,14 +98,22 @@ def _serve(connection: socket.socket, inherited: tuple[int, ...], watch: Watch) 
         connection.close()
 
 
+def _work(message: frames.Message, fds: list[int]) -> tuple[int, _Main]:
+    """The flags of a new process, and what it does."""
+    if "spec" in message:
+        return _box(message, fds)
+    return _unpack(message, fds) if "limit_bytes" in message else _merge(message, fds)
+
+
 def _box(message: frames.Message, fds: list[int]) -> tuple[int, _Main]:
     """The first process of a box, which serves the control socket that came with the request."""
     spec = root.RootSpec.from_message(message["spec"])
 
-    def main() -> Callable[[], None]:
-        oom_score = root.enter_box(spec)
+    def main() -> Callable[[socket.socket], None]:
+        held = root.enter_box(spec)
         supervisor.forbid_imports()
-        return supervisor.Supervisor(socket.socket(fileno=fds[0]), spec.memory_bytes, oom_score).serve
+        watch = None if held.layer is None or spec.disk_bytes is None else disk.Watch(held.layer, spec.disk_bytes)
+        return supervisor.Supervisor(socket.socket(fileno=fds[0]), spec.memory_bytes, held.oom_score, watch).serve
 
     return _NAMESPACES | (kernel.CLONE_NEWNET if spec.network == "none" else 0), main
 
@@ -117,21 +125,44 @@ def _merge(message: frames.Message, fds: list[int]) -> tuple[int, _Main]:
     and nothing that a program has left in a layer can lead it to a file of the host.
     """
 
-    def main() -> Callable[[], None]:
+    def main() -> Callable[[socket.socket], None]:
         if message["id_map"] is not None:
             root.become(0)
         kernel.set_capabilities(_MERGE_CAPS)
         merging.allow_depth()
         merging.merge(message["layers"], message["target"], within=fds[0])
-        return lambda: None
+        return lambda _connection: None
 
     return kernel.CLONE_NEWUSER, main
 
 
-def _start(connection: socket.socket, id_map: str | None, flags: int, main: _Main, inherited: tuple[int, ...]) -> int:
-    """Clone a process that runs ``main`` in new namespaces. ``id_map``: its ids, or None for the caller's own alone."""
+def _unpack(message: frames.Message, fds: list[int]) -> tuple[int, _Main]:
+    """A process that unpacks a layer of an image into a directory: both came with the request.
+
+    It has a box's rights, and those of no other: see ``unpacking``.
+    """
+    from . import unpacking  # here, where its code can be read for certain; boxes of other processes do without
+
+    def main() -> Callable[[socket.socket], None]:
+        if message["id_map"] is not None:
+            os.setgroups([])
+            root.become(root.AGENT_ID)
+        supervisor.forbid_imports()
+        unpacking.run(message, target=fds[0], blob=fds[1])
+        return lambda _connection: None
+
+    return kernel.CLONE_NEWUSER, main
+
+
+def _start(
+    connection: socket.socket, id_map: str | None, user: int, flags: int, main: _Main, inherited: tuple[int, ...]
+) -> int:
+    """Clone a process that runs ``main`` in new namespaces.
+
+    ``id_map``: its ids, or None for the caller's own alone, which is ``user`` there.
+    """
     go_read, go_write = os.pipe2(os.O_CLOEXEC)
-    caller = (os.geteuid(), os.getegid())
+    caller = (os.geteuid(), os.getegid(), user)
     pid = kernel.clone(flags)
     if pid == 0:
         for fd in (*inherited, go_write):
@@ -139,12 +170,9 @@ def _start(connection: socket.socket, id_map: str | None, flags: int, main: _Mai
         _run(connection, main, go_read, None if id_map else caller)
     os.close(go_read)
     try:
-        pidfd = os.pidfd_open(pid)
         if id_map is not None:
             for kind in ("uid", "gid"):
                 root.write_file(f"/proc/{pid}/{kind}_map", id_map)
-        _tell(connection, {"ev": "created", "pid": pid}, (pidfd,))
-        os.close(pidfd)
         os.write(go_write, b"1")
         return pid
     except OSError:
@@ -173,25 +201,27 @@ def _forget_signal_settings() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _run(connection: socket.socket, main: _Main, go: int, own_ids: tuple[int, int] | None) -> None:
+def _run(connection: socket.socket, main: _Main, go: int, own_ids: tuple[int, int, int] | None) -> None:
     """The new process, from its birth to its end; never returns."""
     try:
         kernel.die_with_parent()
         signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
         if not os.read(go, 1):
             os._exit(1)  # the zygote failed or died before it let us go
         os.close(go)
         if own_ids is not None:
             root.map_only_caller(*own_ids)
+        myself = os.pidfd_open(os.getpid())
+        if os.getpid() != 1:  # no box: the SDK may want to end it before it is done
+            _tell(connection, {"ev": "created"}, (myself,))
         serve = main()
-        _tell(connection, {"ev": "ready"})
-        connection.close()
+        _tell(connection, {"ev": "ready"}, (myself,))
+        os.close(myself)
     except BaseException as error:  # noqa: BLE001 - the last word of a process that must not return into the zygote
         _tell(connection, {"ev": "failed", "error": str(error), "errno": getattr(error, "errno", None)})
         os._exit(1)
     try:
-        serve()
+        serve(connection)
     except BaseException:  # noqa: BLE001 - as above
         sys.excepthook(*sys.exc_info())  # the module ``traceback`` would bring many others into every box
     finally:

@@ -17,6 +17,7 @@ from swe_sdk.testing.checks import (  # noqa: F401  importing them registers the
     network,
     output,
     pause,
+    reaping,
     snapshots,
     timeouts,
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import socket
 from collections.abc import AsyncIterator
@@ -17,10 +16,12 @@ from anyio import to_thread
 from swe_sdk.errors import CapabilityMissing, CreateFailed, SandboxError
 from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.sandbox.contract import BoxStatus, SandboxSpec
+from swe_sdk.sandbox.exec_client import RunAs
 from swe_sdk.sandbox.providers.local.cgroups import BoxCgroup
+from swe_sdk.sandbox.providers.local.layers import ImageFacts
 from swe_sdk.sandbox.providers.local.skeleton import HOME
 from swe_sdk.sandbox.supervised import BASE_ENV, SupervisedBox
-from swe_sdk.sandbox.waiting import readable
+from swe_sdk.sandbox.waiting import has_ended, readable
 
 if TYPE_CHECKING:
     from swe_sdk.sandbox.providers.local.provider import LocalProvider
@@ -43,6 +44,8 @@ class LocalBox(SupervisedBox):
         """What it stands on: the layers below its own, from the top down."""
         self.named_by = spec.snapshot
         """A snapshot that names all layers which it needs; None where there may be none."""
+        self.image: ImageFacts | None = None
+        """The container image at the bottom; None = the host's system."""
         self.path = Path()
         self._pidfd = -1
         self.cgroup: BoxCgroup | None = None
@@ -54,30 +57,38 @@ class LocalBox(SupervisedBox):
         self.changing = anyio.Lock()
         """Held while its first process is ended or renewed."""
 
+    def stand_on(self, image: ImageFacts | None) -> None:
+        """Take the shell and the variables of an image, if there is one."""
+        self.image = image
+        if image is not None:
+            self.shell = image.shell
+            self.env = {**_ENV, **image.env}
+
     async def start(self, root: dict[str, Any], id_map: str | None) -> None:
         """Bring up its first process on the layers that ``root`` names."""
         ours, theirs = socket.socketpair()
         try:
             with theirs:
                 message = {"spec": root, "id_map": id_map}
-                self._pidfd = await self._provider.zygote.create(message, theirs, self._on_born)
+                self._pidfd, call = await self._provider.zygote_of(self).create(message, theirs)
         except BaseException:
             ours.close()
             raise
         ours.setblocking(False)
-        self._control = ours
+        self._serve_by(ours, call)
         self.is_lost = False
-
-    def _on_born(self, pid: int) -> None:
         if self.own_cgroup is not None:
-            try:
-                self.own_cgroup.add(pid)
-            except OSError as error:
-                raise CreateFailed(f"box {self._id} could not be put under its limits: {error}") from error
+            await self._put_into(self.own_cgroup)
+
+    async def _put_into(self, group: BoxCgroup) -> None:
+        try:
+            group.add(_pid(self._pidfd))
+        except OSError as error:
+            await self.stop()
+            raise CreateFailed(f"box {self._id} could not be put under its limits: {error}") from error
 
     async def stop(self) -> None:
         """Kill every process in it, and wait until the kernel has taken all of it down, mounts included."""
-        control, self._control = self._control, None
         pidfd, self._pidfd = self._pidfd, -1
         try:
             if pidfd >= 0:
@@ -89,8 +100,7 @@ class LocalBox(SupervisedBox):
         finally:
             if pidfd >= 0:
                 os.close(pidfd)
-            if control is not None:
-                control.close()
+            self._serve_by(None)
 
     async def close(self) -> None:
         """Kill everything in it and delete what it wrote. Runs to its end even if the caller is cancelled."""
@@ -102,14 +112,16 @@ class LocalBox(SupervisedBox):
                 await self.stop()
                 if self.own_cgroup is not None:
                     self.own_cgroup.remove()
-                await to_thread.run_sync(self._provider.store.discard, self.path, self.chain, self.named_by)
+                what = self.path, self.chain, self.named_by
+                if not self._provider.store.discard_at_once(*what):
+                    await to_thread.run_sync(self._provider.store.discard, *what)
                 self._provider.boxes.pop(self._id, None)
 
     def end(self) -> None:
         """Kill it at the end of this process, where no event loop runs any more, and wait for that a moment."""
         if self._pidfd >= 0:
             _kill(self._pidfd)
-            _has_ended(self._pidfd, within_s=_END_CAP_S)
+            has_ended(self._pidfd, within_s=_END_CAP_S)
         if self.own_cgroup is not None:
             self.own_cgroup.remove()
         self.forget()
@@ -117,10 +129,8 @@ class LocalBox(SupervisedBox):
     def forget(self) -> None:
         """Let go of it, as a forked child must: it is the parent's. Here it counts as closed."""
         self._is_closed = True
-        control, self._control = self._control, None
         pidfd, self._pidfd = self._pidfd, -1
-        if control is not None:
-            control.close()
+        self._serve_by(None)
         if pidfd >= 0:
             os.close(pidfd)
 
@@ -145,7 +155,7 @@ class LocalBox(SupervisedBox):
         """From the kernel: whether its first process lives."""
         if self._is_closed:
             return "stopped"
-        if self.is_lost or self._pidfd < 0 or _has_ended(self._pidfd):
+        if self.is_lost or self._pidfd < 0 or has_ended(self._pidfd):
             return "lost"
         return "paused" if self._is_paused else "running"
 
@@ -170,8 +180,14 @@ class LocalBox(SupervisedBox):
             )
         return 0
 
-    def _stream_owner(self) -> int | None:
+    def _stream_owner(self, run_as: RunAs | None) -> int | None:
         return self._provider.identity.agent
+
+
+def _pid(pidfd: int) -> int:
+    """Of the process, as it is known here: its maker may live in another pid namespace."""
+    fields = Path(f"/proc/self/fdinfo/{pidfd}").read_text().split()
+    return int(fields[fields.index("Pid:") + 1])
 
 
 def _kill(pidfd: int) -> None:
@@ -179,10 +195,3 @@ def _kill(pidfd: int) -> None:
         signal.pidfd_send_signal(pidfd, signal.SIGKILL)
     except ProcessLookupError:
         pass
-
-
-def _has_ended(pidfd: int, *, within_s: float = 0.0) -> bool:
-    """Whether a process, by its pidfd, has ended."""
-    poll = select.poll()
-    poll.register(pidfd, select.POLLIN)
-    return bool(poll.poll(within_s * 1000))

@@ -36,12 +36,15 @@ class Cgroups:
         """Whether limits of this controller are enforced."""
         return controller in self.directories
 
+    def orphans(self) -> list[Path]:
+        """The groups that processes which are gone have left."""
+        groups = [path for parent in set(self.directories.values()) for path in parent.glob("*.box-*")]
+        return [path for path in groups if not _is_alive(path.name.partition(".")[0])]
+
     def sweep(self) -> None:
         """Remove the groups that processes which are gone have left."""
-        for parent in set(self.directories.values()):
-            for path in parent.glob("*.box-*"):
-                if not _is_alive(path.name.partition(".")[0]):
-                    _remove(path)
+        for path in self.orphans():
+            _remove(path)
 
     def create(self, name: str, limits: Limits) -> BoxCgroup:
         """A group for one box, with its limits set. ``OSError`` where the kernel refuses."""

@@ -39,6 +39,13 @@ def explain_merge(error: str, number: int | None) -> SweError:
     return SandboxError(f"a layer could not be copied: {error}")
 
 
+def explain_unpack(digest: str, error: str, number: int | None) -> SweError:
+    """The typed error for what a process that unpacks a layer of an image reported."""
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        return NoSpace(f"no space left for an image: {error}", remedy="free some disk, or set SWE_SDK_STATE elsewhere")
+    return CreateFailed(f"the layer {digest} of an image cannot be unpacked: {error}")
+
+
 def _namespace_remedy(number: int | None) -> str:
     """Which switch of this machine is off."""
     if _sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1":

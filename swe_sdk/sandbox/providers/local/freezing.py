@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +12,7 @@ from anyio import to_thread
 from swe_sdk.errors import NoSpace, SandboxClosed, SandboxError, SnapshotBusy
 from swe_sdk.model.ids import new_id
 from swe_sdk.sandbox.providers.local.layers import UPPER, SnapshotRecord
+from swe_sdk.sandbox.providers.local.workshops import workshop
 
 if TYPE_CHECKING:
     from swe_sdk.sandbox.providers.local.box import LocalBox
@@ -57,7 +56,7 @@ async def _seal(provider: LocalProvider, box: LocalBox) -> SnapshotRecord:
 
     def seal_and_publish() -> SnapshotRecord:
         box.chain, box.named_by = store.seal(box.path, box.chain), snapshot_id
-        return store.publish(snapshot_id, box.chain)
+        return store.publish(snapshot_id, box.chain, box.image)
 
     with anyio.CancelScope(shield=True):
         async with box.changing:
@@ -83,15 +82,15 @@ async def _require_idle(box: LocalBox) -> None:
 async def _copy(provider: LocalProvider, box: LocalBox) -> SnapshotRecord:
     """Copy the writable layer; the box does not notice."""
     snapshot_id = new_id("snap")
-    async with _workshop(provider, box.chain, snapshot_id) as path:
-        await _merge(provider, [box.path / UPPER], path)
+    async with workshop(provider, box.chain, snapshot_id) as path:
+        await _merge(provider, box, [box.path / UPPER], path)
         return await to_thread.run_sync(_publish_copy, provider, box, path, snapshot_id)
 
 
 def _publish_copy(provider: LocalProvider, box: LocalBox, path: Path, snapshot_id: str) -> SnapshotRecord:
     if box.is_closed:  # and half of the copied layer deleted, perhaps
         raise SandboxClosed(f"box {box.id} was closed meanwhile")
-    return provider.store.publish(snapshot_id, provider.store.seal(path, box.chain))
+    return provider.store.publish(snapshot_id, provider.store.seal(path, box.chain), box.image)
 
 
 async def _shorten(provider: LocalProvider, box: LocalBox) -> None:
@@ -101,25 +100,14 @@ async def _shorten(provider: LocalProvider, box: LocalBox) -> None:
     """
     store, mounted = provider.store, box.chain
     half = len(mounted) // 2
-    async with _workshop(provider, mounted, None) as path:
-        await _merge(provider, [store.root / "layers" / layer / "diff" for layer in mounted[:half]], path)
+    async with workshop(provider, mounted) as path:
+        await _merge(provider, box, [store.root / "layers" / layer / "diff" for layer in mounted[:half]], path)
         shorter = await to_thread.run_sync(store.seal, path, mounted[half:])
         await to_thread.run_sync(store.need, box.path, (*shorter, *mounted))
         box.chain, box.named_by = shorter, None
 
 
-@asynccontextmanager
-async def _workshop(provider: LocalProvider, chain: tuple[str, ...], named_by: str | None) -> AsyncIterator[Path]:
-    """A directory like that of a box, without a box: it keeps ``chain``, and goes with this process."""
-    path = await to_thread.run_sync(provider.store.new_box, new_id("workshop"), chain)
-    try:
-        yield path
-    finally:
-        with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(provider.store.discard, path, chain, named_by)
-
-
-async def _merge(provider: LocalProvider, layers: list[Path], workshop: Path) -> None:
+async def _merge(provider: LocalProvider, box: LocalBox, layers: list[Path], workshop: Path) -> None:
     sources = [str(layer.relative_to(provider.state)) for layer in layers]
     target = str((workshop / UPPER).relative_to(provider.state))
-    await provider.zygote.merge(provider.state, sources, target, provider.identity.id_map)
+    await provider.zygote_of(box).merge(provider.state, sources, target, provider.identity.id_map)

@@ -5,15 +5,16 @@
     STATE/skeletons/<key>/                  lowest layers, see ``skeleton``
     STATE/layers/<id>/diff/                 frozen writable layers, immutable
     STATE/snapshots/<id>.json               a chain of layers, top first
-    STATE/boxes/<owner>/<id>/chain.json     the layers that a box needs
+    STATE/images/<id>.json                  the same for a container image; its time says when it was last used
+    STATE/boxes/<owner>/<id>/chain.json     the layers that a box needs, if any
     STATE/boxes/<owner>/<id>/top/diff/      its writable layer, in the shape of a frozen one
     STATE/boxes/<owner>/<id>/work/          overlayfs's own
     STATE/owners/<owner>.lock               locked as long as the owner process lives
     STATE/trash/                            renamed here first, then deleted
 
-A layer is kept while a snapshot or a box names it (mark and sweep under the lock). It is named before it is renamed
-into place, and always complete when it is; what is half made lies in the directory of a box. So a process that is
-killed between any two steps leaves nothing but a box directory and layers that nobody names, which the next process
+A layer is kept while a snapshot, an image or a box names it (mark and sweep under the lock). It is named before it is
+renamed into place, and always complete when it is; what is half made lies in the directory of a box. So a process that
+is killed between any two steps leaves nothing but a box directory and layers that nobody names, which the next process
 sweeps.
 
 A crash of the whole machine is another matter. Boxes are gone then, and of a snapshot made within the last half minute
@@ -35,6 +36,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import escape, glob
 from pathlib import Path
+from typing import NamedTuple
 
 from swe_sdk.errors import SnapshotNotFound
 from swe_sdk.files import write_atomic
@@ -45,16 +47,32 @@ from swe_sdk.sandbox.providers.local.identity import Identity
 UPPER = "top/diff"
 """The writable layer, below a box's directory."""
 WORK = "work"
-_DIRECTORIES = ("skeletons", "layers", "snapshots", "boxes", "owners", "trash", "stage")
+IMAGE = "image-"
+"""How the ids of images and of their layers begin."""
+_DIRECTORIES = ("skeletons", "layers", "snapshots", "images", "locks", "boxes", "owners", "trash", "stage")
+
+
+class ImageFacts(NamedTuple):
+    """What a box must know of the container image that it stands on."""
+
+    name: str
+    """In full."""
+    digest: str
+    """Of its manifest."""
+    env: dict[str, str]
+    shell: str
+    """A shell of its own that runs."""
 
 
 @dataclass(frozen=True)
 class SnapshotRecord:
-    """A snapshot as it is on disk."""
+    """A snapshot, or an image, as it is on disk."""
 
     id: str
     chain: tuple[str, ...]
     created_at: float
+    image: ImageFacts | None = None
+    """What is at the bottom; None = the host's system."""
 
     @property
     def public(self) -> Snapshot:
@@ -74,8 +92,8 @@ class LayerStore:
             _make_directory(directory)
         identity.close_to_others(root)  # a setuid program in a layer would make anybody its owner
         self._boxes = root / "boxes" / self.owner
-        self._records: dict[tuple[str, int], SnapshotRecord] = {}
-        """By name and inode: a record never changes, and there may be hundreds to look through for garbage."""
+        self._records: dict[str, dict[tuple[str, int], SnapshotRecord]] = {}
+        """By directory, then name and inode: a record never changes, and there may be hundreds to look through."""
         with self.lock():  # a sweep must not find the lock file before it is locked
             self._owner_lock = os.open(self._lock_path(self.owner), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._owner_lock, fcntl.LOCK_EX)
@@ -102,12 +120,14 @@ class LayerStore:
     def new_box(self, box_id: str, chain: tuple[str, ...]) -> Path:
         """A directory with an empty writable layer for ``chain``, whose layers are kept as long as it is there."""
         path = self._boxes / box_id
-        _make_directory(path)
         try:
-            with self.lock():
-                self._require(chain)
-                _write_chain(path, chain)
-            self.renew(path, chain)
+            _new_directory(path)
+            if chain:
+                with self.lock():
+                    self._require(chain)
+                    _write_chain(path, chain)
+            self._add_work(path)
+            self._add_upper(path, chain)
         except BaseException:
             self.discard(path)
             raise
@@ -126,25 +146,52 @@ class LayerStore:
         """
         if (box / WORK).exists():
             remove_tree(box / WORK)
-        _make_directory(box / WORK, 0o755)
+        self._add_work(box)
+        if not (box / UPPER).exists():
+            self._add_upper(box, chain)
+
+    def _add_work(self, box: Path) -> None:
+        _new_directory(box / WORK, 0o755)
         self.identity.own(box / WORK)
+
+    def _add_upper(self, box: Path, chain: tuple[str, ...]) -> None:
         upper = box / UPPER
-        if not upper.exists():
-            _make_directory(upper.parent)
-            _make_directory(upper, 0o755)
-            self.identity.own(upper)
-            if chain:
-                _copy_root(self.root / "layers" / chain[0] / "diff", upper)
+        _new_directory(upper.parent)
+        _new_directory(upper, 0o755)
+        self.identity.own(upper)
+        if chain:
+            _copy_root(self.root / "layers" / chain[0] / "diff", upper)
 
     def discard(self, path: Path, layers: Iterable[str] = (), named_by: str | None = None) -> None:
         """Delete a directory made by :meth:`new_box`, whatever a program left in it.
 
-        Garbage is collected if it needed ``layers``, unless the snapshot ``named_by`` still names all of them.
+        Garbage is collected if it needed ``layers``, unless the record ``named_by`` still names all of them.
         """
         trash = self._to_trash(path) if path.exists() else path
-        if layers and not (named_by and self._snapshot_path(named_by).exists()):
+        if layers and not self._names_all(named_by, layers):
             self.collect()
         remove_tree(trash)
+
+    def discard_at_once(self, path: Path, layers: Iterable[str] = (), named_by: str | None = None) -> bool:
+        """The same where that is a matter of microseconds, as nothing was written; False where it is not."""
+        if layers and not self._names_all(named_by, layers):
+            return False
+        try:
+            _remove_overlay_work(f"{path}/{WORK}")
+            os.rmdir(f"{path}/{UPPER}")
+            os.rmdir(os.path.dirname(f"{path}/{UPPER}"))
+            if layers:
+                os.unlink(f"{path}/chain.json")
+            os.rmdir(path)
+        except OSError:
+            return False
+        return True
+
+    def _names_all(self, record_id: str | None, layers: Iterable[str]) -> bool:
+        if record_id is None or not record_id.startswith(IMAGE):
+            return record_id is not None and self._record_path(record_id).exists()
+        record = _read_record(self._record_path(record_id))  # a tag may have moved on to another image
+        return record is not None and set(layers) <= set(record.chain)
 
     # -- snapshots --------------------------------------------------------------------------------------------------
 
@@ -159,34 +206,66 @@ class LayerStore:
             (box / UPPER).parent.rename(self.root / "layers" / layer)
         return (layer, *chain)
 
-    def publish(self, snapshot_id: str, chain: tuple[str, ...]) -> SnapshotRecord:
+    def place(self, box: Path, layer: str) -> None:
+        """Put the writable layer of a box into the store under a name that says what it holds, if it is not there.
+
+        Some box must need the name already.
+        """
+        with self.lock():
+            if not (self.root / "layers" / layer).exists():
+                (box / UPPER).parent.rename(self.root / "layers" / layer)
+
+    def has_layer(self, layer: str) -> bool:
+        """Whether a layer is there."""
+        return not self._missing((layer,))
+
+    def publish(self, record_id: str, chain: tuple[str, ...], image: ImageFacts | None = None) -> SnapshotRecord:
         """Make a snapshot of a chain that a box needs; ``SnapshotNotFound`` if that box was discarded meanwhile."""
-        record = SnapshotRecord(snapshot_id, chain, time.time())
-        content = {"chain": record.chain, "created_at": record.created_at}
+        record = SnapshotRecord(record_id, chain, time.time(), image)
+        content = {"chain": chain, "created_at": record.created_at, "image": image and image._asdict()}
         with self.lock():
             self._require(chain)
-            write_atomic(self._snapshot_path(record.id), json.dumps(content).encode())
+            write_atomic(self._record_path(record.id), json.dumps(content).encode())
         return record
 
     def snapshot(self, snapshot_id: str) -> SnapshotRecord:
         """A snapshot by id; ``SnapshotNotFound`` if there is none."""
-        record = _read_record(self._snapshot_path(snapshot_id))
+        record = _read_record(self._record_path(snapshot_id))
         if record is None:
             raise SnapshotNotFound(f"no snapshot {snapshot_id!r} in {self.root}")
         return record
 
     def snapshots(self) -> list[SnapshotRecord]:
         """All of them, oldest first."""
-        with os.scandir(self.root / "snapshots") as entries:
+        return self._all_records("snapshots")
+
+    def _all_records(self, directory: str) -> list[SnapshotRecord]:
+        with os.scandir(self.root / directory) as entries:
             paths = {(entry.name, entry.inode()): Path(entry.path) for entry in entries if entry.name.endswith(".json")}
-        found = {key: self._records.get(key) or _read_record(path) for key, path in paths.items()}
-        self._records = known = {key: record for key, record in found.items() if record}
+        before = self._records.get(directory, {})
+        found = {key: before.get(key) or _read_record(path) for key, path in paths.items()}
+        self._records[directory] = known = {key: record for key, record in found.items() if record}
         return sorted(known.values(), key=lambda record: record.created_at)
 
     def delete_snapshot(self, snapshot_id: str) -> None:
-        """Forget a snapshot, and delete the layers that nothing needs any more."""
-        self._snapshot_path(snapshot_id).unlink(missing_ok=True)
+        """Forget a snapshot or an image, and delete the layers that nothing needs any more."""
+        self._record_path(snapshot_id).unlink(missing_ok=True)
         self.collect()
+
+    # -- images -----------------------------------------------------------------------------------------------------
+
+    def use_image(self, image_id: str) -> SnapshotRecord | None:
+        """An image whose layers are all there, from now on the one that was used last; None where there is none."""
+        path = self._record_path(image_id)
+        record = _read_record(path)
+        if record is None or self._missing(record.chain):
+            return None
+        os.utime(path)
+        return record
+
+    def images(self) -> list[SnapshotRecord]:
+        """All of them, the one that was not used for the longest time first."""
+        return sorted(self._all_records("images"), key=lambda record: _last_use(self._record_path(record.id)))
 
     def collect(self) -> None:
         """Delete the layers that no snapshot and no box needs."""
@@ -198,7 +277,8 @@ class LayerStore:
             remove_tree(path)
 
     def _needed(self) -> set[str]:
-        needed = {layer for record in self.snapshots() for layer in record.chain}
+        records = (*self._all_records("snapshots"), *self._all_records("images"))
+        needed = {layer for record in records for layer in record.chain}
         # not Path.glob, which raises where an owner goes in the middle of it
         for chain in glob(f"{escape(str(self.root))}/boxes/*/*/chain.json"):
             try:
@@ -215,8 +295,9 @@ class LayerStore:
     def _missing(self, chain: tuple[str, ...]) -> list[str]:
         return [layer for layer in chain if not (self.root / "layers" / layer).is_dir()]
 
-    def _snapshot_path(self, snapshot_id: str) -> Path:
-        return self.root / "snapshots" / f"{safe_name(snapshot_id)}.json"
+    def _record_path(self, record_id: str) -> Path:
+        directory = "images" if record_id.startswith(IMAGE) else "snapshots"
+        return self.root / directory / f"{safe_name(record_id)}.json"
 
     def _to_trash(self, path: Path) -> Path:
         return path.rename(self.root / "trash" / new_id("t"))
@@ -253,7 +334,7 @@ class LayerStore:
     def _drop_broken_records(self) -> None:
         """Drop half-written records, and those whose layers a crash of the machine has taken."""
         with self.lock():
-            for path in (self.root / "snapshots").iterdir():
+            for path in (*(self.root / "snapshots").iterdir(), *(self.root / "images").iterdir()):
                 record = _read_record(path) if path.suffix == ".json" else None
                 if record is None or self._missing(record.chain):
                     path.unlink(missing_ok=True)
@@ -279,9 +360,18 @@ def _read_record(path: Path) -> SnapshotRecord | None:
     """A snapshot's record, or None where there is none that can be read."""
     try:
         content = json.loads(path.read_bytes())
-        return SnapshotRecord(path.stem, tuple(content["chain"]), float(content["created_at"]))
+        chain, created_at = tuple(content["chain"]), float(content["created_at"])
+        image = ImageFacts(**content["image"]) if content.get("image") else None
+        return SnapshotRecord(path.stem, chain, created_at, image)
     except (OSError, ValueError, TypeError, KeyError):
         return None
+
+
+def _last_use(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0  # it was just deleted
 
 
 def _write_chain(box: Path, layers: Iterable[str]) -> None:
@@ -305,6 +395,12 @@ def _make_directory(path: Path, mode: int = 0o711) -> None:
     path.chmod(mode)
 
 
+def _new_directory(path: Path, mode: int = 0o711) -> None:
+    """Make one that is not there; on the way to every box, and so without the detours of :mod:`pathlib`."""
+    os.mkdir(path, mode)
+    os.chmod(path, mode)
+
+
 def _try_to_remove(path: Path) -> None:
     """Delete a tree, or leave it to the next sweep: a box that is just dying may still write to it."""
     try:
@@ -323,6 +419,16 @@ def remove_tree(path: Path) -> None:
         _remove_tree_by_force(path)
     except (OSError, RecursionError):
         _remove_tree_by_force(path)
+
+
+def _remove_overlay_work(work: str) -> None:
+    """What overlayfs leaves of itself, in directories that an ordinary user may not even enter."""
+    inner = f"{work}/work"
+    for directory in (inner, f"{inner}/incompat", f"{inner}/incompat/volatile"):
+        os.chmod(directory, 0o700)
+    os.unlink(f"{inner}/incompat/volatile/dirty")
+    for directory in (f"{inner}/incompat/volatile", f"{inner}/incompat", inner, work):
+        os.rmdir(directory)
 
 
 def _remove_tree_by_force(path: Path) -> None:

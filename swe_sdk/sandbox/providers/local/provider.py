@@ -9,13 +9,12 @@ import platform
 import resource
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from anyio import to_thread
 
 from swe_sdk.errors import (
-    CapabilityMissing,
     CreateFailed,
     NoSpace,
     ProviderUnavailable,
@@ -42,10 +41,18 @@ from swe_sdk.sandbox.providers.local.box import LocalBox
 from swe_sdk.sandbox.providers.local.cgroups import BoxCgroup, Cgroups
 from swe_sdk.sandbox.providers.local.freezing import freeze
 from swe_sdk.sandbox.providers.local.identity import current_identity
-from swe_sdk.sandbox.providers.local.layers import UPPER, WORK, LayerStore
-from swe_sdk.sandbox.providers.local.skeleton import ensure_skeleton, host_mounts
+from swe_sdk.sandbox.providers.local.images import LocalImages
+from swe_sdk.sandbox.providers.local.layers import UPPER, WORK, LayerStore, SnapshotRecord
+from swe_sdk.sandbox.providers.local.leftovers import is_left, owned_boxes
+from swe_sdk.sandbox.providers.local.skeleton import (
+    ensure_mount_points,
+    ensure_skeleton,
+    host_mounts,
+    network_mounts,
+)
 from swe_sdk.sandbox.providers.local.toolchain import find_toolchain
 from swe_sdk.sandbox.providers.local.zygote import Zygote
+from swe_sdk.sandbox.reaper import OwnedBox
 
 _CAPABILITIES: frozenset[Capability] = frozenset({"snapshots", "pause", "streaming", "listen", "processes", "build"})
 _RLIMITS = {"core": 0}
@@ -73,11 +80,17 @@ class LocalProvider:
         self.identity = current_identity()
         self.cgroups = Cgroups.find()
         self.boxes: dict[str, LocalBox] = {}
+        self._images = LocalImages(self)
 
     @property
     def state(self) -> Path:
         """The state directory."""
         return self._state
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What another process needs to reap here."""
+        return {"state": str(self._state)}
 
     @property
     def store(self) -> LayerStore:
@@ -94,10 +107,23 @@ class LocalProvider:
             store.sweep()
             if self.cgroups is not None:
                 self.cgroups.sweep()
-            self.zygote = Zygote(self._state / "zygote.log", self._common_group(store.owner))
+            self._prepare(store)
         except OSError as error:
             raise _unusable(self._state, error) from error
         return store
+
+    def _prepare(self, store: LayerStore) -> None:
+        """What it takes beside the store."""
+        self.zygote = Zygote(self._state / "zygote.log", self._common_group(store.owner))
+
+    def zygote_of(self, box: LocalBox) -> Zygote:
+        """What made a box, or is about to."""
+        return self.zygote
+
+    @property
+    def _zygotes(self) -> Sequence[Zygote]:
+        """All that an open provider has."""
+        return (self.zygote,)
 
     async def probe(self) -> ProviderHealth:
         """Make a box, run a program in it, and close it. A success is remembered."""
@@ -146,22 +172,16 @@ class LocalProvider:
             "memory_mib": by_group("memory", "watched"),
             "cpus": by_group("cpu", "unavailable"),
             "pids": "enforced",
+            "disk_mib": "watched",
             "file_size_bytes": "enforced",
             "open_files": "enforced",
         }
 
     async def create(self, spec: SandboxSpec) -> Box:
-        """A new box on the host's /usr, or on a snapshot of this provider."""
-        if spec.image is not None:
-            raise CapabilityMissing(
-                f"the local provider cannot run the container image {spec.image!r}", remedy="use --provider docker"
-            )
-        chain: tuple[str, ...] = ()
-        if spec.snapshot is not None:
-            chain = self.store.snapshot(spec.snapshot).chain
-        box = LocalBox(self, spec, chain, new_id("box"))
+        """A new box on the host's /usr, on a container image, or on a snapshot of this provider."""
+        box = await self._planned(spec)
         try:
-            box.path = self.store.new_box(box.id, chain)
+            box.path = self.store.new_box(box.id, box.chain)
         except OSError as error:
             raise _unusable(self._state, error) from error
         self.boxes[box.id] = box
@@ -171,6 +191,19 @@ class LocalProvider:
         except BaseException:
             await box.close()
             raise
+        return box
+
+    async def _planned(self, spec: SandboxSpec) -> LocalBox:
+        """A box that knows the layers it is to stand on, and has nothing yet."""
+        below: SnapshotRecord | None = None
+        if spec.snapshot is not None:
+            below = self.store.snapshot(spec.snapshot)
+        elif spec.image is not None:
+            below = await self._images.ensure(spec.image)
+        box = LocalBox(self, spec, below.chain if below else (), new_id("box"))
+        if below is not None:
+            box.named_by = below.id
+            box.stand_on(below.image)
         return box
 
     def _common_group(self, owner: str) -> BoxCgroup | None:
@@ -183,7 +216,7 @@ class LocalProvider:
         """Put a box with limits of its own into a group of its own. The kernel takes a millisecond for that."""
         limits = box.spec.limits
         if self.cgroups is None or not (limits.memory_mib or limits.cpus or limits.pids):
-            box.cgroup = self.zygote.cgroup
+            box.cgroup = self.zygote_of(box).cgroup
             return
         try:
             memory_mib = limits.memory_mib or _DEFAULT_MEMORY_MIB  # it leaves the group that guards the host's memory
@@ -196,14 +229,11 @@ class LocalProvider:
         """Bring up a box's first process on the layers that it stands on."""
         memory_bytes = (box.spec.limits.memory_mib or _DEFAULT_MEMORY_MIB) << 20
         is_kernels = self.cgroups is not None and self.cgroups.controls("memory")
-        mounts = _merge(host_mounts(), box.spec.mounts)
-        has_network = box.spec.network == "host"
-        skeletons = self.store.root / "skeletons"
-        skeleton = ensure_skeleton(skeletons, self.store.scratch, mounts, has_network, self.identity)
+        mounts, lowest = self._base(box)
         home = os.path.relpath(box.path, self._state)
         root = RootSpec(
             state=str(self._state),
-            lowers=[*(f"layers/{layer}/diff" for layer in box.chain), f"skeletons/{skeleton}"],
+            lowers=[*(f"layers/{layer}/diff" for layer in box.chain), *lowest],
             upper=f"{home}/{UPPER}",
             work=f"{home}/{WORK}",
             binds=[mount.model_dump() for mount in mounts],
@@ -213,8 +243,37 @@ class LocalProvider:
             workdir=box.spec.workdir,
             shared_memory_bytes=memory_bytes // 2 if box.spec.limits.memory_mib else _DEFAULT_SHARED_BYTES,
             memory_bytes=None if is_kernels else memory_bytes,
+            disk_bytes=_bytes(box.spec.limits.disk_mib),
         )
         await box.start(root._asdict(), self.identity.id_map)
+
+    def _base(self, box: LocalBox) -> tuple[tuple[Mount, ...], tuple[str, ...]]:
+        """What is mounted in a box, and the lowest of its layers, by paths below the state directory.
+
+        The last of them is a skeleton that has places for what is mounted; none where that is nothing.
+        """
+        skeletons, scratch = self.store.root / "skeletons", self.store.scratch
+        has_network = box.spec.network == "host"
+        if box.image is None:
+            mounts = _merge(host_mounts(), box.spec.mounts)
+            return mounts, (f"skeletons/{ensure_skeleton(skeletons, scratch, mounts, has_network, self.identity)}",)
+        mounts = _merge(network_mounts() if has_network else (), box.spec.mounts)
+        if not mounts:
+            return mounts, ()
+        return mounts, (f"skeletons/{ensure_mount_points(skeletons, scratch, mounts, self.identity)}",)
+
+    async def ensure_image(
+        self, image: str, *, refresh: bool = False, on_progress: Callable[[str], None] | None = None
+    ) -> None:
+        """Pull a container image if it is not there, or if its registry has a newer one and ``refresh`` is set.
+
+        Raises ``InputError``, ``ImageNotFound``, ``PullFailed``, ``CreateFailed`` or ``NoSpace``.
+        """
+        await self._images.ensure(image, refresh=refresh, say=on_progress or (lambda _text: None))
+
+    async def delete_image(self, image: str) -> None:
+        """Forget a container image; layers that nothing needs are deleted."""
+        await to_thread.run_sync(self._images.delete, image)
 
     async def snapshot(self, box: Box) -> Snapshot:
         """Rename the box's layer where nothing runs in it, the same time for any size; copy it where it is paused."""
@@ -234,6 +293,22 @@ class LocalProvider:
         """A Python and programs of this machine; see :mod:`swe_sdk.sandbox.providers.local.toolchain`."""
         return await to_thread.run_sync(find_toolchain, python, tools, self._state / "pythons")
 
+    async def owned(self) -> list[OwnedBox]:
+        """All boxes in the state directory, and what dead processes have left besides."""
+        return await to_thread.run_sync(owned_boxes, self._state, self.cgroups)
+
+    async def remove(self, handle: str) -> None:
+        """Sweep up after dead processes, which is what removes any of their boxes."""
+        if is_left(self._state, self.cgroups, handle):
+            await to_thread.run_sync(self._sweep)
+        if is_left(self._state, self.cgroups, handle):
+            raise SandboxError(f"{handle} is still in use")
+
+    def _sweep(self) -> None:
+        self.store.sweep()
+        if self.cgroups is not None:
+            self.cgroups.sweep()
+
     async def aclose(self) -> None:
         """Close all boxes and end the zygote. The provider may be used again."""
         for box in list(self.boxes.values()):
@@ -247,9 +322,10 @@ class LocalProvider:
             box.end()
         self.boxes.clear()
         if store is not None:
-            self.zygote.close()
-            if self.zygote.cgroup is not None:
-                self.zygote.cgroup.remove()
+            for zygote in self._zygotes:
+                zygote.close()
+            for group in {zygote.cgroup for zygote in self._zygotes if zygote.cgroup is not None}:
+                group.remove()
             store.close()
 
     def _forget(self) -> None:
@@ -260,7 +336,8 @@ class LocalProvider:
             box.forget()
         self.boxes.clear()
         if store is not None:
-            self.zygote.forget()
+            for zygote in self._zygotes:
+                zygote.forget()
             store.forget()
 
 
@@ -270,9 +347,13 @@ def _merge(first: tuple[Mount, ...], second: tuple[Mount, ...]) -> tuple[Mount, 
 
 
 def _rlimits(limits: Limits, *, own_user: bool) -> dict[str, int]:
-    wanted = {"nproc": limits.pids or _DEFAULT_PIDS, "fsize": limits.file_size_bytes}
+    wanted = {"nproc": limits.pids or _DEFAULT_PIDS, "fsize": limits.file_size_bytes or _bytes(limits.disk_mib)}
     wanted["nofile"] = limits.open_files or (None if own_user else _open_files_limit())
     return {**_RLIMITS, **{name: value for name, value in wanted.items() if value is not None}}
+
+
+def _bytes(mib: int | None) -> int | None:
+    return None if mib is None else mib << 20
 
 
 def _open_files_limit() -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from glob import glob
 from pathlib import Path
@@ -44,13 +44,17 @@ agent:x:{AGENT_ID}:{AGENT_ID}:agent:{HOME}:/bin/bash
 nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin
 """
 _GROUP = f"root:x:0:\ntty:x:5:\nagent:x:{AGENT_ID}:\nnogroup:x:65534:\n"
+NAMES = {
+    "etc/hostname": "sandbox\n",
+    "etc/hosts": "127.0.0.1 localhost sandbox\n::1 localhost sandbox\n",
+    "etc/resolv.conf": "",
+}
+"""What every box says of itself and of its network, whatever its system says."""
 _FILES = {
     "etc/passwd": _PASSWD,
     "etc/group": _GROUP,
-    "etc/hostname": "sandbox\n",
-    "etc/hosts": "127.0.0.1 localhost sandbox\n::1 localhost sandbox\n",
     "etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
-    "etc/resolv.conf": "",
+    **NAMES,
 }
 
 
@@ -61,16 +65,39 @@ def host_mounts() -> tuple[Mount, ...]:
     return tuple(Mount(source=path, target=path) for path in ("/usr", *separate))
 
 
+@cache
+def network_mounts() -> tuple[Mount, ...]:
+    """What a box on an image mounts besides where it has the host's network: how names are found there."""
+    paths = ("/etc/hosts", "/etc/resolv.conf")
+    return tuple(Mount(source=path, target=path) for path in paths if os.path.isfile(path))
+
+
+def ensure_mount_points(parent: Path, scratch: Path, mounts: Sequence[Mount], identity: Identity) -> str:
+    """The name of a layer below ``parent`` with a mount point for each of ``mounts``, and nothing else."""
+    points = sorted((mount.target, os.path.isdir(mount.source)) for mount in mounts)
+    name = content_key([_VERSION, "mount points", points, identity.first])[:16]
+    if not (parent / name).exists():
+        building = scratch / new_id("skeleton")
+        building.mkdir(mode=0o755)
+        _finish(building, parent / name, points, identity)
+    return name
+
+
 def ensure_skeleton(parent: Path, scratch: Path, mounts: Sequence[Mount], network: bool, identity: Identity) -> str:
     """The name of a skeleton below ``parent`` with a mount point for each of ``mounts``.
 
     If there is none, it is made in ``scratch`` first, a directory that goes with this process.
     """
-    points = sorted((mount.target, os.path.isdir(mount.source)) for mount in mounts)
-    name = content_key([_VERSION, points, _top_level_links(), _host_settings(network), identity.first])[:16]
+    points = tuple(sorted((mount.target, os.path.isdir(mount.source)) for mount in mounts))
+    name = _name(points, network, identity.first)
     if not (parent / name).exists():
         _make(scratch / new_id("skeleton"), parent / name, points, network, identity)
     return name
+
+
+@cache
+def _name(points: tuple[tuple[str, bool], ...], network: bool, first_id: int | None) -> str:
+    return content_key([_VERSION, points, _top_level_links(), _host_settings(network), first_id])[:16]
 
 
 @cache
@@ -87,7 +114,7 @@ def _host_settings(network: bool) -> list[tuple[str, int, int]]:
     return [(path, (info := os.stat(path)).st_mtime_ns, info.st_size) for path in found if os.path.exists(path)]
 
 
-def _make(building: Path, final: Path, points: list[tuple[str, bool]], network: bool, identity: Identity) -> None:
+def _make(building: Path, final: Path, points: Iterable[tuple[str, bool]], network: bool, identity: Identity) -> None:
     building.mkdir(mode=0o755)
     for directory in (*_DIRECTORIES, *_SHARED_DIRECTORIES):
         _directory(building / directory)
@@ -97,6 +124,11 @@ def _make(building: Path, final: Path, points: list[tuple[str, bool]], network: 
         (building / file).write_text(text)
     for path, _time, _size in _host_settings(network):
         _copy_public(Path(path), building / path.lstrip("/"))
+    _finish(building, final, points, identity)
+
+
+def _finish(building: Path, final: Path, points: Iterable[tuple[str, bool]], identity: Identity) -> None:
+    """Add mount points, and put it into its place."""
     for target, is_directory in points:
         _mount_point(building / target.lstrip("/"), is_directory)
     _hand_over(building, identity)

@@ -15,7 +15,7 @@ from pathlib import Path
 from swe_sdk.errors import InputError, MissingTool
 from swe_sdk.sandbox.contract import Mount, Toolchain
 
-_PROBE = """
+PROBE = """
 import json, sys
 try:
     import ensurepip, venv
@@ -75,7 +75,7 @@ def find_python(wanted: str, fetched: Path) -> Interpreter:
 
     This process's own comes first, then PATH, pyenv, the usual places, and what uv has; else uv fetches one.
     """
-    matches = _matcher(wanted)
+    matches = version_matcher(wanted)
     incomplete: Interpreter | None = None
     for interpreter in _interpreters(fetched):
         if matches(interpreter.version):
@@ -88,7 +88,8 @@ def find_python(wanted: str, fetched: Path) -> Interpreter:
     return _fetch(wanted, fetched)
 
 
-def _matcher(wanted: str) -> Callable[[str], bool]:
+def version_matcher(wanted: str) -> Callable[[str], bool]:
+    """Whether a version is the one that is wanted: "3.9", "3.9.18" or ">=3.9"; ``InputError`` for anything else."""
     from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
     text = wanted.strip()
@@ -127,7 +128,7 @@ def _candidates(fetched: Path) -> Iterator[str]:
 def _inspect(path: str) -> Interpreter | None:
     """Ask an interpreter about itself; None if it does not run."""
     try:
-        done = subprocess.run([path, "-I", "-c", _PROBE], capture_output=True, timeout=20, check=True, text=True)
+        done = subprocess.run([path, "-I", "-c", PROBE], capture_output=True, timeout=20, check=True, text=True)
         version, prefix, executable, complete = json.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError):
         return None
@@ -149,7 +150,7 @@ def _fetch(wanted: str, fetched: Path) -> Interpreter:
         raise MissingTool(f"Python {wanted} (uv took too long to fetch it)", remedy=remedy) from None
     for path in sorted(fetched.glob("*/bin/python3"), reverse=True):
         interpreter = _inspect(str(path))
-        if interpreter is not None and _matcher(wanted)(interpreter.version):
+        if interpreter is not None and version_matcher(wanted)(interpreter.version):
             return interpreter
     said = (done.stderr or done.stdout).strip().splitlines()
     raise MissingTool(

@@ -8,21 +8,30 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 
 from swe_sdk.errors import CreateFailed, SandboxError, SweError
 from swe_sdk.sandbox import boxside
 from swe_sdk.sandbox.providers.local.cgroups import BoxCgroup
-from swe_sdk.sandbox.providers.local.diagnosis import explain, explain_merge
+from swe_sdk.sandbox.providers.local.diagnosis import explain, explain_merge, explain_unpack
 from swe_sdk.sandbox.waiting import readable
-from swe_sdk.sandbox.wire import PeerGone, close_all, open_call
+from swe_sdk.sandbox.wire import Call, PeerGone, open_call
 
 CREATE_TIMEOUT_S = 30.0
 _PROGRAM = "import sys; sys.path.append(sys.argv[1]); from boxside import zygote; zygote.main(int(sys.argv[2]))"
+
+
+class UnpackLimits(NamedTuple):
+    """What a layer of an image must be."""
+
+    digest: str
+    """Of the unpacked archive: ``sha256:...``."""
+    limit_bytes: int
+    limit_entries: int
 
 
 class Zygote:
@@ -35,38 +44,33 @@ class Zygote:
         self._process: subprocess.Popen[bytes] | None = None
         self._starting = threading.Lock()
 
-    async def create(self, message: dict[str, Any], control: socket.socket, on_born: Callable[[int], None]) -> int:
-        """Make a box that serves ``control``; returns a pidfd of its first process, which is the caller's.
+    async def create(self, message: dict[str, Any], control: socket.socket) -> tuple[int, Call]:
+        """Make a box that serves ``control``.
 
-        ``on_born`` is called with that process's pid as soon as it exists.
+        Returns a pidfd of its first process, and a first connection to it; both are the caller's.
 
         Raises ``CreateFailed``, or ``ProviderUnavailable`` where this machine refuses what it takes.
         """
         try:
             with anyio.fail_after(CREATE_TIMEOUT_S):
-                return await self._create(message, control, on_born)
+                return await self._create(message, control)
         except TimeoutError:
             raise CreateFailed(f"no box after {CREATE_TIMEOUT_S:.0f} s", remedy="is the machine overloaded?") from None
         except PeerGone:
             # one box's first process may have died young; the zygote itself is renewed by the next create if it did
             raise CreateFailed("the box died while it was made", remedy=f"see {self._log}; try again") from None
 
-    async def _create(self, message: dict[str, Any], control: socket.socket, on_born: Callable[[int], None]) -> int:
-        pidfds: list[int] = []
-        with await open_call(self._started()) as call:
+    async def _create(self, message: dict[str, Any], control: socket.socket) -> tuple[int, Call]:
+        call = await open_call(self._started())
+        try:
             await call.send(message, [control.fileno()])
-            try:
-                while True:
-                    reply, fds = await call.receive()
-                    pidfds += fds
-                    if reply["ev"] == "created":
-                        on_born(int(reply["pid"]))
-                    if reply["ev"] == "ready":
-                        return pidfds.pop()
-                    if reply["ev"] == "failed":
-                        raise _failure(reply)
-            finally:
-                close_all(pidfds)
+            reply, pidfds = await call.receive()
+            if reply["ev"] == "failed":
+                raise _failure(reply)
+            return pidfds[0], call
+        except BaseException:
+            call.close()
+            raise
 
     async def merge(self, state: Path, layers: Sequence[str], target: str, id_map: str | None) -> None:
         """Merge layers into the empty directory ``target``, all of them below ``state``; see ``boxside.merging``.
@@ -74,23 +78,34 @@ class Zygote:
         Raises ``NoSpace`` or ``SandboxError``. Whatever it raises, nothing writes to ``target`` any more afterwards.
         """
         message = {"layers": list(layers), "target": target, "id_map": id_map}
-        try:
-            await self._merge(message, state)
-        except PeerGone:
-            raise SandboxError("the process that copies a layer died", remedy=f"see {self._log}; try again") from None
+        failed = await self._work(message, state)
+        if failed is not None:
+            raise explain_merge(str(failed["error"]), failed["errno"])
 
-    async def _merge(self, message: dict[str, Any], state: Path) -> None:
-        within = os.open(state, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    async def unpack(self, blob: int, target: Path, limits: UnpackLimits, id_map: str | None) -> None:
+        """Unpack a layer of an image into the empty directory ``target``; see ``boxside.unpacking``.
+
+        ``blob`` is a descriptor of the archive, at its beginning. Raises ``NoSpace`` or ``CreateFailed``. Whatever it
+        raises, nothing writes to ``target`` any more afterwards.
+        """
+        failed = await self._work({"id_map": id_map, **limits._asdict()}, target, blob)
+        if failed is not None:
+            raise explain_unpack(limits.digest, str(failed["error"]), failed["errno"])
+
+    async def _work(self, message: dict[str, Any], directory: Path, *fds: int) -> dict[str, Any] | None:
+        """Have a process do something in a directory; what it reports if it fails. Nothing of it goes on afterwards."""
+        within = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         pidfds: list[int] = []
         try:
             with await open_call(self._started()) as call:
                 with anyio.CancelScope(shield=True):  # until there is a pidfd, nothing could end it
-                    await call.send(message, [within])
+                    await call.send(message, [within, *fds])
                     reply, pidfds = await call.receive()
                 if reply["ev"] == "created":
                     reply, _fds = await call.receive()
-            if reply["ev"] == "failed":
-                raise explain_merge(str(reply["error"]), reply["errno"])
+            return reply if reply["ev"] == "failed" else None
+        except PeerGone:
+            raise SandboxError("the process that copies a layer died", remedy=f"see {self._log}; try again") from None
         finally:
             os.close(within)
             with anyio.CancelScope(shield=True):

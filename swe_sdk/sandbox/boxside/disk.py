@@ -1,0 +1,141 @@
+"""How much disk the writable layer of a box holds, looked at piece by piece.
+
+The kernel has no limit for that which an ordinary user could set.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import time
+from collections.abc import Collection
+
+_BLOCK_BYTES = 512
+_PIECE = 500
+"""Entries that are looked at before others have their turn."""
+_REST_S, _REST_FACTOR = 0.1, 5
+"""Between two looks; or so many times as long as the last one took, where that is more."""
+_LEAST_BYTES = 4096
+"""Of anything that has a name: its entry and its inode take room too."""
+_OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class TooDeep(Exception):
+    """More directories within one another than can be looked into."""
+
+
+class Watch:
+    """Looks from time to time whether a layer holds more than ``limit_bytes``, and does so a little at a time."""
+
+    def __init__(self, top: int, limit_bytes: int) -> None:
+        self._top = top
+        self._limit = limit_bytes
+        self._tolerated = limit_bytes
+        self.is_settling = False
+        """Whether it has to see what those who had to end have left, even where nothing runs."""
+        self._walk: Walk | None = None
+        self._began = self._next_look = 0.0
+
+    @property
+    def patience_s(self) -> float:
+        """How long it may be before the next :meth:`look`."""
+        return 0.0 if self._walk or self.is_settling else max(0.0, self._next_look - time.monotonic())
+
+    def look(self, pids: Collection[int]) -> bool:
+        """One more piece. True where the programs ``pids`` must end: they write, and there is too much.
+
+        Programs that only make a layer smaller are let be, however large it still is.
+        """
+        if self._walk is None:
+            self._began = time.monotonic()
+            self._walk = Walk(self._top)
+        try:
+            if self._walk.step():
+                return False
+            held = self._walk.bytes + deleted_bytes(pids, os.stat("/").st_dev)
+        except TooDeep:
+            held = self._tolerated + 1
+        self._rest()
+        self.is_settling, self._tolerated = held > self._tolerated and not self.is_settling, max(self._limit, held)
+        return self.is_settling
+
+    def _rest(self) -> None:
+        if self._walk is not None:
+            self._walk.close()
+            self._walk = None
+        now = time.monotonic()
+        self._next_look = now + max(_REST_S, _REST_FACTOR * (now - self._began))
+
+
+class Walk:
+    """Adds up what lies below the directory ``top`` (a descriptor, which stays the caller's)."""
+
+    def __init__(self, top: int) -> None:
+        self.bytes = 0
+        self._levels: list[tuple[int, os._ScandirIterator[str]]] = []
+        self._enter(".", top)
+
+    def step(self) -> bool:
+        """Look at one more piece; False when there is none. ``TooDeep`` where it cannot go on."""
+        for _ in range(_PIECE):
+            if not self._levels:
+                return False
+            fd, listing = self._levels[-1]
+            entry = next(listing, None)
+            if entry is None:
+                self._leave()
+            else:
+                self._count(fd, entry)
+        return True
+
+    def _count(self, fd: int, entry: os.DirEntry[str]) -> None:
+        try:
+            info = entry.stat(follow_symlinks=False)
+            self.bytes += max(_LEAST_BYTES, info.st_blocks * _BLOCK_BYTES // max(1, info.st_nlink))
+            if stat.S_ISDIR(info.st_mode):
+                self._enter(entry.name, fd)
+        except OSError:
+            pass  # a program has just removed it
+
+    def _enter(self, name: str, parent: int) -> None:
+        fd = -1
+        try:
+            fd = os.open(name, _OPEN_DIRECTORY, dir_fd=parent)
+            self._levels.append((fd, os.scandir(fd)))
+        except OSError as error:
+            if fd >= 0:
+                os.close(fd)
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                raise TooDeep from error  # else it is no directory any more
+
+    def _leave(self) -> None:
+        fd, listing = self._levels.pop()
+        listing.close()
+        os.close(fd)
+
+    def close(self) -> None:
+        """Give it up."""
+        while self._levels:
+            self._leave()
+
+
+def deleted_bytes(pids: Collection[int], device: int) -> int:
+    """What files without a name hold that these processes have open on ``device``, each of them once."""
+    found: dict[int, int] = {}
+    for pid in pids:
+        for number in _descriptors(pid):
+            try:
+                info = os.stat(f"/proc/{pid}/fd/{number}")
+            except OSError:
+                continue  # closed meanwhile
+            if info.st_nlink == 0 and stat.S_ISREG(info.st_mode) and info.st_dev == device:
+                found[info.st_ino] = info.st_blocks * _BLOCK_BYTES
+    return sum(found.values())
+
+
+def _descriptors(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return []  # it has gone, or hides itself

@@ -1,0 +1,79 @@
+"""Pythons and programs of a container image, found by looking into a box that stands on it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+
+from swe_sdk.errors import MissingTool, PrerequisiteError
+from swe_sdk.sandbox.contract import Box, Toolchain
+from swe_sdk.sandbox.providers.local.toolchain import PROBE, Interpreter, version_matcher
+
+WANTED = "an image with a shell, git, tar, patch and Python with its venv module"
+_LOOK_S = 120.0
+_ALWAYS = ("git", "tar")
+_PYTHONS = """
+on_path() { IFS=:; for d in $PATH; do echo "$d/python3"; ls -d "$d"/python3.[0-9] "$d"/python3.[0-9][0-9]; done; }
+elsewhere() {
+  ls -d /opt/*/bin/python3 /opt/python/*/bin/python3 /opt/*/envs/*/bin/python3 /root/.pyenv/versions/*/bin/python3
+}
+for python in $( (on_path; elsewhere) 2> /dev/null); do
+  [ -x "$python" ] && "$python" -I -c "$1" 2> /dev/null
+done
+true
+"""
+"""Has each Python tell about itself: those on PATH first, then those in the places where images keep others."""
+
+
+def no_base_image(provider: str) -> PrerequisiteError:
+    """Where nobody has said what to build on."""
+    return PrerequisiteError(
+        f"{provider} boxes stand on images, and neither the task nor a setting names one",
+        remedy=f"pass --base-image IMAGE or set SWE_SDK_BASE_IMAGE: {WANTED}",
+    )
+
+
+async def find_toolchain(box: Box, image: str, key: str, python: str | None, tools: Sequence[str]) -> Toolchain:
+    """See ``SupportsBuild.toolchain``. ``box`` stands on ``image``, whose content ``key`` names.
+
+    ``MissingTool`` where the image lacks something.
+    """
+    for tool in (*_ALWAYS, *tools):
+        if not (await box.exec(f"command -v {shlex.quote(tool)}", cwd="/", timeout_s=_LOOK_S)).ok:
+            raise MissingTool(tool, where=f"in the image {image}", remedy=f"use {WANTED}, and with {tool}")
+    found = None if python is None else _choose(await _interpreters(box), python, image)
+    names = (f"image:{key}", *tools)
+    if found is None:
+        return Toolchain(fingerprint=names, of_machine=False)
+    fingerprint = (*names, f"python:{found.version}:{found.executable}")
+    return Toolchain(python=found.executable, fingerprint=fingerprint, of_machine=False)
+
+
+async def _interpreters(box: Box) -> list[Interpreter]:
+    told = await box.exec(["/bin/sh", "-c", _PYTHONS, "sh", PROBE], cwd="/", timeout_s=_LOOK_S)
+    return list({found.executable: found for found in _parsed(told.stdout.splitlines())}.values())
+
+
+def _parsed(lines: Iterable[str]) -> Iterator[Interpreter]:
+    for line in lines:
+        try:
+            version, prefix, executable, is_complete = json.loads(line)
+        except (ValueError, TypeError):
+            continue  # a Python that says something else as it starts
+        yield Interpreter(version, prefix, executable, is_complete)
+
+
+def _choose(found: Sequence[Interpreter], wanted: str, image: str) -> Interpreter:
+    matches = version_matcher(wanted)
+    matching = [interpreter for interpreter in found if matches(interpreter.version)]
+    complete = [interpreter for interpreter in matching if interpreter.is_complete]
+    if complete:
+        return complete[0]
+    if matching:
+        name = f"python{matching[0].version.rpartition('.')[0]}-venv"
+        missing = f"the venv module of {matching[0].executable}"
+        raise MissingTool(missing, where=f"in the image {image}", remedy=f"use an image with {name}")
+    there = ", ".join(sorted({interpreter.version for interpreter in found})) or "none"
+    remedy = f"it has {there}; use an image that has it"
+    raise MissingTool(f"Python {wanted}", where=f"in the image {image}", remedy=remedy)

@@ -1,0 +1,1 @@
+"""Container images without a container engine: names, registries, manifests."""

@@ -1,0 +1,1 @@
+"""Boxes on Apptainer: HPC nodes, no daemon, no root."""

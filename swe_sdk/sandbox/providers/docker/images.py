@@ -1,0 +1,137 @@
+"""Images: found in the engine, or pulled into it, once however many want it."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from swe_sdk.errors import CreateFailed, ImageNotFound, NoSpace, PullFailed, SweError
+from swe_sdk.model.ids import safe_name
+from swe_sdk.sandbox.images.reference import ImageReference, parse_reference
+from swe_sdk.sandbox.images.settings import RegistrySettings
+from swe_sdk.sandbox.locks import locked
+from swe_sdk.sandbox.providers.docker.container import Image
+from swe_sdk.sandbox.providers.docker.engine import SLOW_TIMEOUT_S, Engine
+from swe_sdk.sandbox.providers.docker.failures import NotThere, Refused
+
+LEAST_FREE_BYTES = 512 << 20
+"""With less than this on the engine's disk nothing is made any more: a full disk spoils what runs already."""
+ATTEMPTS = 3
+_BACKOFF_S = 0.5
+_HOPELESS = ("manifest unknown", "not found", "repository does not exist", "no matching manifest", "invalid reference")
+_FORBIDDEN = ("denied", "unauthorized", "authentication required")
+
+
+class Images:
+    """Those of one engine. ``state`` holds the locks that keep processes from pulling the same image twice."""
+
+    def __init__(self, engine: Engine, state: Path, registries: RegistrySettings | None = None) -> None:
+        self._engine = engine
+        self._locks = state / "pulls"
+        self._registries = registries or RegistrySettings()
+        self._data: Path | None = None
+
+    async def find(self, name: str) -> Image | None:
+        """An image that the engine has, by name or id."""
+        try:
+            found: dict[str, Any] = await self._engine.call("inspect an image", lambda api: api.inspect_image(name))
+        except NotThere:
+            return None
+        except Refused as refused:
+            if refused.status == 400:
+                raise ImageNotFound(f"{name!r} is no name of an image", remedy="see docker pull") from None
+            raise
+        return Image.from_api(found)
+
+    async def ensure(self, name: str, *, refresh: bool = False) -> Image:
+        """The image, pulled if the engine has none of that name, or to ``refresh`` what it has.
+
+        Through ``SWE_SDK_REGISTRY``, if that is set and the name says nothing of a registry. Raises ``ImageNotFound``,
+        ``PullFailed`` or ``NoSpace``. A caller who is cancelled leaves; the pull goes on, for the next one.
+        """
+        found = None if refresh else await self.find(name)
+        if found is None:
+            pull = partial(self._pull_once, name=name, refresh=refresh)
+            await self._engine.call("pull an image", pull, timeout_s=SLOW_TIMEOUT_S, abandon=True)
+            found = await self.find(name)
+        if found is None:
+            raise PullFailed(f"the image {name} was pulled, and is not there", remedy="is something pruning images?")
+        return found
+
+    def require_space(self) -> None:
+        """``NoSpace`` where the engine's disk is nearly full, as far as it can be seen from here."""
+        try:
+            free = shutil.disk_usage(self._data).free if self._data else LEAST_FREE_BYTES
+        except OSError:
+            return  # an engine that keeps its data where this user cannot look
+        if free < LEAST_FREE_BYTES:
+            message = f"{self._data}, where the Docker engine keeps its data, has {free >> 20} MiB left"
+            raise NoSpace(message, remedy="free space there; see docker system df")
+
+    def data_is_at(self, directory: str) -> None:
+        """Where the engine says that it keeps its data."""
+        self._data = Path(directory) if directory else None
+
+    def _pull_once(self, api: Any, name: str, refresh: bool) -> None:
+        """Blocks. One at a time for each name, in all processes; the second finds what the first has pulled."""
+        self._locks.mkdir(parents=True, exist_ok=True)
+        with locked(self._locks / safe_name(name)):
+            if refresh or not _is_there(api, name):
+                self.require_space()
+                self._pull(api, name)
+
+    def _pull(self, api: Any, name: str) -> None:
+        wanted = parse_reference(name)
+        source = wanted.through(self._registries.mirror)
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                _pull(self._engine, source)
+                break
+            except (ImageNotFound, NoSpace):
+                raise
+            except SweError as error:
+                if attempt == ATTEMPTS:
+                    raise PullFailed(f"{source} could not be pulled: {error.message}", remedy=error.remedy) from None
+            time.sleep(_BACKOFF_S * 2**attempt * random.uniform(0.5, 1.0))
+        if source != wanted:
+            api.tag(str(source), f"{wanted.registry}/{wanted.repository}", wanted.tag or "latest")
+
+
+def _is_there(api: Any, name: str) -> bool:
+    import docker.errors
+
+    try:
+        api.inspect_image(name)
+    except docker.errors.NotFound:
+        return False
+    return True
+
+
+def _pull(engine: Engine, image: ImageReference) -> None:
+    """One attempt. The engine tells a failure by the status of its answer, or in the stream of its progress."""
+
+    def pull(api: Any) -> None:
+        repository = f"{image.registry}/{image.repository}"
+        for line in api.pull(repository, tag=image.version, stream=True, decode=True):
+            if "error" in line:
+                raise _failure(str(image), str(line["error"]))
+
+    try:
+        engine.call_blocking(f"pull {image}", pull, SLOW_TIMEOUT_S)
+    except (NotThere, Refused) as refused:
+        raise _failure(str(image), refused.message) from None
+
+
+def _failure(name: str, said: str) -> CreateFailed | NoSpace:
+    text = said.lower()
+    if "no space left" in text:
+        return NoSpace(f"no space left to pull {name}", remedy="free space where the engine keeps its data")
+    if any(word in text for word in _FORBIDDEN):
+        return ImageNotFound(f"there is no image {name}, or it is not for you: {said}", remedy="docker login")
+    if any(word in text for word in _HOPELESS):
+        return ImageNotFound(f"there is no image {name}: {said}", remedy="check its name and tag")
+    return PullFailed(said)

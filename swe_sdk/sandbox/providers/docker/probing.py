@@ -1,0 +1,140 @@
+"""Whether the engine works for us on this machine, and if not, why and what to do."""
+
+from __future__ import annotations
+
+import io
+import sys
+import tarfile
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from swe_sdk.errors import ProviderUnavailable, SweError
+from swe_sdk.sandbox.contract import Enforcement, ProviderHealth, SandboxSpec
+from swe_sdk.sandbox.providers.docker.container import KIND, PROBE_KIND
+from swe_sdk.sandbox.providers.docker.engine import SLOW_TIMEOUT_S, Engine
+from swe_sdk.sandbox.providers.docker.failures import EngineSilent
+from swe_sdk.sandbox.runtime import MOUNT
+
+if TYPE_CHECKING:
+    from swe_sdk.sandbox.providers.docker.provider import DockerProvider
+
+EMPTY_IMAGE = "swe_sdk/empty:1"
+"""An image without a single file, made here: our supervisor needs none, so that a probe pulls nothing."""
+LEAST_API = (1, 40)
+_LOCAL = ("unix", "http+unix", "npipe")
+
+
+async def probe(provider: DockerProvider) -> ProviderHealth:
+    """Ask the engine, then make a box of nothing, run a program of ours in it, and close it. Never raises."""
+    details: dict[str, str] = {"engine": provider.engine.base_url}
+    try:
+        info = await ask(provider.engine)
+        details |= _details(info)
+        await _try(provider)
+    except SweError as error:
+        return ProviderHealth(
+            provider=provider.name, works=False, reason=error.message, remedy=error.remedy, details=details
+        )
+    return ProviderHealth(provider=provider.name, works=True, details=details, limits=_limits(info))
+
+
+async def ask(engine: Engine) -> dict[str, Any]:
+    """What the engine says of itself; ``ProviderUnavailable`` where it cannot be used from here."""
+    if sys.platform != "linux":
+        raise ProviderUnavailable("its boxes share directories and sockets with this process, which takes Linux")
+    _require_local(engine.base_url)
+    try:
+        info: dict[str, Any] = await engine.call("say what it is", lambda api: {**api.info(), "Api": api.api_version})
+    except EngineSilent as silent:
+        raise _unreachable(engine.base_url, silent.message) from None
+    version = tuple(int(part) for part in str(info["Api"]).split("."))
+    if version < LEAST_API:
+        raise ProviderUnavailable(
+            f"the Docker engine speaks version {info['Api']} of its API", remedy="install Docker 19.03 or newer"
+        )
+    if info.get("OSType") != "linux" or "Docker Desktop" in str(info.get("OperatingSystem")):
+        raise ProviderUnavailable(
+            f"the Docker engine runs in a virtual machine ({info.get('OperatingSystem')}), with whose programs this"
+            " process shares no sockets",
+            remedy="install Docker Engine on this machine itself",
+        )
+    return info
+
+
+def _require_local(base_url: str) -> None:
+    scheme = urlsplit(base_url).scheme
+    if scheme not in _LOCAL:
+        raise ProviderUnavailable(
+            f"the Docker engine at {base_url} is on another machine: directories of this one cannot be mounted there",
+            remedy="unset DOCKER_HOST, or run swe_sdk on the engine's machine",
+        )
+
+
+def _unreachable(base_url: str, message: str) -> ProviderUnavailable:
+    if "PermissionError" in message or "Permission denied" in message:
+        return ProviderUnavailable(
+            f"this user may not use the Docker engine at {base_url}",
+            remedy="join its group (usermod -aG docker USER, then log in again), or set up rootless Docker",
+        )
+    if "FileNotFoundError" in message or "No such file" in message or "ConnectionRefused" in message:
+        return ProviderUnavailable(
+            f"no Docker engine answers at {base_url}",
+            remedy="install Docker and start it (systemctl start docker, or dockerd), or set DOCKER_HOST",
+        )
+    return ProviderUnavailable(message, remedy="does `docker info` work?")
+
+
+def _details(info: dict[str, Any]) -> dict[str, str]:
+    options = [str(option).partition(",")[0].removeprefix("name=") for option in info.get("SecurityOptions") or ()]
+    return {
+        "version": str(info.get("ServerVersion")),
+        "api": str(info["Api"]),
+        "storage": str(info.get("Driver")),
+        "data": str(info.get("DockerRootDir")),
+        "control groups": f"version {info.get('CgroupVersion', '1')}",
+        "security": ", ".join(options) or "none",
+    }
+
+
+def _limits(info: dict[str, Any]) -> dict[str, Enforcement]:
+    def kept(flag: str) -> Enforcement:
+        return "enforced" if info.get(flag) else "unavailable"
+
+    return {
+        "memory_mib": kept("MemoryLimit"),
+        "cpus": kept("CpuCfsQuota"),
+        "pids": kept("PidsLimit"),
+        "disk_mib": "unavailable",  # the engine can limit it on few file systems, and only with a special mount option
+        "file_size_bytes": "enforced",
+        "open_files": "enforced",
+    }
+
+
+async def _try(provider: DockerProvider) -> None:
+    await ensure_empty_image(provider.engine)
+    box = await provider.create(SandboxSpec(image=EMPTY_IMAGE, workdir="/"))
+    try:
+        program = [*provider.runtime().interpreter(MOUNT), "-c", "print('works')"]
+        result = await box.exec(program, cwd="/", timeout_s=20)
+    finally:
+        await box.close()
+    if result.stdout != "works\n":
+        raise ProviderUnavailable(f"a program in a box {result.summary}: {result.stderr.strip()}")
+
+
+async def ensure_empty_image(engine: Engine) -> None:
+    """Make the image without a file, if it is not there."""
+
+    def ensure(api: Any) -> None:
+        if not api.images(name=EMPTY_IMAGE):
+            name, _, tag = EMPTY_IMAGE.partition(":")
+            api.import_image_from_data(_empty_archive(), name, tag, changes=[f"LABEL {KIND}={PROBE_KIND}"])
+
+    await engine.call("import an empty image", ensure, timeout_s=SLOW_TIMEOUT_S)
+
+
+def _empty_archive() -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w"):
+        pass
+    return file.getvalue()

@@ -1,0 +1,42 @@
+"""What the engine has of ours that shall go with its owner, and its removal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from swe_sdk.errors import SandboxError
+from swe_sdk.sandbox.leases import LABEL_LEASE
+from swe_sdk.sandbox.providers.docker.container import BOX_KIND, KIND, SNAPSHOT_KIND
+from swe_sdk.sandbox.providers.docker.engine import Engine
+from swe_sdk.sandbox.providers.docker.removal import remove_container
+from swe_sdk.sandbox.providers.docker.snapshots import remove_image
+from swe_sdk.sandbox.reaper import OwnedBox, labelled
+
+_IMAGE = "image:"
+
+
+async def owned(engine: Engine) -> list[OwnedBox]:
+    """Containers of boxes, in any state, and what was committed and never got its name as a snapshot."""
+
+    def look(api: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        containers = api.containers(all=True, filters={"label": [LABEL_LEASE, f"{KIND}={BOX_KIND}"]})
+        images = api.images(filters={"label": [LABEL_LEASE, f"{KIND}={SNAPSHOT_KIND}"], "dangling": True})
+        return containers, images
+
+    containers, images = await engine.call("list what is ours", look)
+    used = {container["ImageID"] for container in containers}
+    boxes = [labelled(found["Id"], found["Labels"], "container") for found in containers]
+    halves = [
+        labelled(f"{_IMAGE}{found['Id']}", found["Labels"], "unfinished snapshot")
+        for found in images
+        if found["Id"] not in used
+    ]
+    return [each for each in (*boxes, *halves) if each is not None]
+
+
+async def remove(engine: Engine, handle: str) -> None:
+    """Remove a container or an unfinished snapshot; returns when it is gone."""
+    if not handle.startswith(_IMAGE):
+        await remove_container(engine, handle)
+    elif not await remove_image(engine, handle.removeprefix(_IMAGE)):
+        raise SandboxError(f"the image {handle.removeprefix(_IMAGE):.19} is in use")

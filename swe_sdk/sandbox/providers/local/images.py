@@ -1,0 +1,158 @@
+"""Container images as chains of layers: pulled without an engine, each layer unpacked once for all images.
+
+A layer is named by the digest of its content, so that an image which shares it finds it there. On top of an image's own
+layers lies one of ours, see ``furnishing``. Images are kept until the disk is too full for another one; then those go
+that were not used for the longest time. What a live box or a snapshot stands on stays in any case.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+
+from swe_sdk.errors import CapabilityMissing, NoSpace, SandboxError
+from swe_sdk.model.ids import content_key
+from swe_sdk.sandbox.images.reference import ImageReference, parse_reference
+from swe_sdk.sandbox.images.settings import RegistrySettings
+from swe_sdk.sandbox.locks import file_lock
+from swe_sdk.sandbox.providers.local.furnishing import furnish
+from swe_sdk.sandbox.providers.local.layers import IMAGE, ImageFacts, SnapshotRecord
+from swe_sdk.sandbox.providers.local.workshops import workshop
+
+if TYPE_CHECKING:
+    from swe_sdk.sandbox.images.manifest import Image, Layer
+    from swe_sdk.sandbox.providers.local.provider import LocalProvider
+
+_VERSION = 1
+"""Changes whenever the same image would be unpacked or furnished differently: old ones are then left unused."""
+_ROOM_FACTOR = 4
+"""How many times its packed size a layer is taken to need: packed, and three times that unpacked."""
+RESERVE_BYTES = 256 << 20
+"""What is left free on the disk."""
+
+Say = Callable[[str], None]
+
+
+class LocalImages:
+    """The images of one provider."""
+
+    def __init__(self, provider: LocalProvider) -> None:
+        self._provider = provider
+
+    async def ensure(self, name: str, *, refresh: bool = False, say: Say = lambda _text: None) -> SnapshotRecord:
+        """The image of that name, pulled where it is not there, or where ``refresh`` is set and it has changed.
+
+        Raises ``InputError``, ``ImageNotFound``, ``PullFailed``, ``CreateFailed``, ``NoSpace``, or another
+        ``SandboxError``.
+        """
+        settings = RegistrySettings()
+        reference = _parse(name).through(settings.mirror)
+        store = self._provider.store
+        image_id = f"{IMAGE}{content_key([_VERSION, str(reference), self._provider.identity.first])[:40]}"
+        found = store.use_image(image_id)
+        if found is not None and not refresh:
+            return found
+        async with file_lock(store.root / "locks" / image_id):
+            found = store.use_image(image_id)
+            if found is not None and not refresh:
+                return found
+            try:
+                return await _Pull(self._provider, reference, settings, say).run(image_id, found)
+            except OSError as error:
+                full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+                problem = f"the image {reference} could not be kept: {error}"
+                raise (NoSpace if full else SandboxError)(problem, remedy="free some disk" if full else "") from error
+
+    def delete(self, name: str) -> None:
+        """Forget an image; its layers go when nothing else needs them."""
+        reference = _parse(name).through(RegistrySettings().mirror)
+        for record in self._provider.store.images():
+            if record.image is not None and record.image.name == str(reference):
+                self._provider.store.delete_snapshot(record.id)
+
+
+class _Pull:
+    """One image on its way here."""
+
+    def __init__(
+        self, provider: LocalProvider, reference: ImageReference, settings: RegistrySettings, say: Say
+    ) -> None:
+        self._provider = provider
+        self._reference = reference
+        self._settings = settings
+        self._say = say
+
+    async def run(self, image_id: str, found: SnapshotRecord | None) -> SnapshotRecord:
+        """The new record; ``found`` itself where it still is what the registry has."""
+        from swe_sdk.sandbox.images.manifest import resolve
+        from swe_sdk.sandbox.images.registry import Registry
+        from swe_sdk.sandbox.providers.local.fetching import fetch_layers
+
+        self._say(f"looking up {self._reference}")
+        with _until_done() as stop:
+            registry = Registry(self._reference, self._settings, stop)
+            image = await to_thread.run_sync(resolve, registry, self._reference, abandon_on_cancel=True)
+            if found is not None and found.image is not None and found.image.digest == image.digest:
+                return found
+            layers = self._named(image)
+            async with workshop(self._provider) as needed:
+                await to_thread.run_sync(self._provider.store.need, needed, layers)
+                await to_thread.run_sync(self._make_room, layers, image_id)
+                await fetch_layers(self._provider, registry, layers, self._settings, self._say)
+                facts = ImageFacts(str(self._reference), image.digest, image.env, shell="")
+                return await furnish(self._provider, tuple(layers), image_id, facts)
+
+    def _named(self, image: Image) -> dict[str, Layer]:
+        """The image's layers by the names that they have here, from the top down.
+
+        Of one that comes twice, the upper one: what the lower one says of any name, it says as well.
+        """
+        first = self._provider.identity.first
+        return {
+            f"{IMAGE}{content_key([_VERSION, layer.diff_id, first])[:40]}": layer for layer in reversed(image.layers)
+        }
+
+    def _make_room(self, layers: dict[str, Layer], image_id: str) -> None:
+        """Forget images until there is room for the layers that are missing."""
+        store = self._provider.store
+        packed = sum(layer.size for name, layer in layers.items() if not store.has_layer(name))
+        needed = packed * _ROOM_FACTOR + RESERVE_BYTES
+        for image in store.images():
+            if free_bytes(store.root) >= needed:
+                return
+            if image.id != image_id:
+                store.delete_snapshot(image.id)
+        if free_bytes(store.root) < needed:
+            raise NoSpace(
+                f"no space for the image {self._reference}: it takes about {needed >> 20:,} MiB in {store.root}",
+                remedy="free some disk, or set SWE_SDK_STATE elsewhere",
+            )
+
+
+def free_bytes(path: Path) -> int:
+    """What this user may still write to a disk."""
+    disk = os.statvfs(path)
+    return disk.f_bavail * disk.f_frsize
+
+
+def _parse(name: str) -> ImageReference:
+    if name.endswith(".sif"):
+        raise CapabilityMissing(f"the local provider cannot run {name!r}", remedy="use --provider apptainer")
+    return parse_reference(name)
+
+
+@contextmanager
+def _until_done() -> Iterator[threading.Event]:
+    """What tells threads that nobody waits for them any more."""
+    stop = threading.Event()
+    try:
+        yield stop
+    finally:
+        stop.set()
