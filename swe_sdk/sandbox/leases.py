@@ -24,6 +24,7 @@ machine the labels are still there. Never put a secret into a lease: it lies on 
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import os
 import time
@@ -49,7 +50,7 @@ LABEL_OWNER = "swe_sdk.owner"
 LeaseState = Literal["intended", "live", "closing", "closing_failed"]
 DEFAULT_TTL_S = 600.0
 _ERROR_CHARACTERS = 1000
-_BROKEN_KEPT_S = 86400.0
+_LEFT_ALONE_S = 86400.0
 _log = logging.getLogger(__name__)
 
 
@@ -123,7 +124,7 @@ class LeaseBook:
         lease = Lease(
             id=new_id("box"),
             provider=provider,
-            settings=dict(settings or {}),
+            settings=plain(settings or {}),
             remote=remote,
             owner=current_owner(),
             run=run,
@@ -239,9 +240,14 @@ class LeaseBook:
             raise self._unusable(error) from error
 
     def _is_done_with(self, directory: Path) -> bool:
-        """Whether it has no records or, for a day, none that can be read: a crash of the machine cut them off."""
-        is_old = presence.last_sign(directory) < time.time() - _BROKEN_KEPT_S
-        return not any(map(_read, records := _records_in(directory))) and (is_old or not records)
+        """Whether it has no records.
+
+        For a day it may have some that cannot be read, as a crash of the machine leaves them; and an owner of another
+        machine is taken for gone after a day only, as its lock may not be seen here.
+        """
+        is_this_boots = directory.name.partition("-")[0] == current_owner().key.partition("-")[0]
+        is_old = presence.last_sign(directory) < time.time() - _LEFT_ALONE_S
+        return not any(map(_read, records := _records_in(directory))) and (is_old or (is_this_boots and not records))
 
     def _leases_in(self, directory: Path) -> list[Lease]:
         sign = presence.last_sign(directory)
@@ -274,8 +280,13 @@ class LeaseBook:
 
     def _unusable(self, error: OSError) -> SweError:
         kind = NoSpace if error.errno in (errno.ENOSPC, errno.EDQUOT) else PrerequisiteError
-        remedy = "set SWE_SDK_STATE to a directory that you may write, on a disk with space left"
+        remedy = "set SWE_SDK_STATE to a directory that you may write, on a local disk with space left"
         return kind(f"the leases in {self.directory} cannot be used: {error}", remedy=remedy)
+
+
+def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as they come back from a record; ``TypeError`` where JSON cannot carry them."""
+    return json.loads(json.dumps(dict(settings)))  # type: ignore[no-any-return]
 
 
 def _records_in(directory: Path) -> list[Path]:

@@ -75,7 +75,8 @@ def renew(book: Path | None = None) -> None:
     """A sign of life of this process, in one book or in all."""
     with _guard:
         for presence in [p for path, p in _presences.items() if book in (None, path)]:
-            presence.renew()
+            with suppress(OSError):  # its disk may be gone; the next time it may be back
+                presence.renew()
 
 
 def holds_lock(directory: Path) -> bool | None:
@@ -148,8 +149,7 @@ def _start_heart() -> None:
 def _beat() -> None:
     while True:
         time.sleep(RENEW_EVERY_S)
-        with suppress(OSError):  # the disk may be gone; the next time it may be back
-            renew()
+        renew()
 
 
 @atexit.register

@@ -9,6 +9,7 @@ again. A box of a live process is never touched, however old.
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ from pydantic import Field
 from swe_sdk.errors import CapabilityMissing, InputError, SweError
 from swe_sdk.model.record import Record
 from swe_sdk.sandbox.judgement import GRACE_S, Judgement, judge, judge_owner
-from swe_sdk.sandbox.leases import LABEL_LEASE, LABEL_OWNER, Lease, LeaseBook
+from swe_sdk.sandbox.leases import LABEL_LEASE, LABEL_OWNER, Lease, LeaseBook, plain
 from swe_sdk.sandbox.owner import Owner, parse_owner
 from swe_sdk.sandbox.registry import restore_provider
 
@@ -152,12 +153,53 @@ async def reap(
 async def reap_every(interval_s: float, book: LeaseBook, providers: Sequence[SupportsReaping]) -> None:
     """Reap again and again, until cancelled; what could not be removed is logged."""
     while True:
-        try:
-            for item in (await reap(book, providers)).of("failed"):
-                _log.warning("%s: could not remove %s: %s", item.provider, item.handle or item.lease, item.reason)
-        except SweError as error:
-            _log.warning("could not reap: %s", error)
+        await _reap_and_log(book, providers)
         await anyio.sleep(interval_s)
+
+
+class PeriodicReaper:
+    """Reaps at once and then every ``interval_s`` seconds for one provider, in a thread of its own.
+
+    For providers, which serve many event loops and belong to none. The process may end in the middle of it.
+    """
+
+    def __init__(self, book: LeaseBook, provider: SupportsReaping, interval_s: float = 60.0) -> None:
+        self._book = book
+        self._provider = provider
+        self._interval_s = interval_s
+        self.forget()
+
+    def forget(self) -> None:
+        """In a forked child, where the thread does not exist; also makes it stopped at first."""
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin, if it has not begun yet."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, args=(self._stopped,), name="swe_sdk reaper", daemon=True)
+            self._thread.start()
+
+    def stop(self, cap_s: float = 5.0) -> None:
+        """End, or leave it to its end after ``cap_s`` seconds where an engine holds it up; may be started again."""
+        thread, stopped = self._thread, self._stopped
+        self.forget()
+        stopped.set()
+        if thread is not None:
+            thread.join(cap_s)
+
+    def _run(self, stopped: threading.Event) -> None:
+        while not stopped.is_set():
+            anyio.run(_reap_and_log, self._book, [self._provider], self._provider.name)
+            stopped.wait(self._interval_s)
+
+
+async def _reap_and_log(book: LeaseBook, providers: Sequence[SupportsReaping], only: str | None = None) -> None:
+    try:
+        for item in (await reap(book, providers, only=only)).of("failed"):
+            _log.warning("%s: could not remove %s: %s", item.provider, item.handle or item.lease, item.reason)
+    except SweError as error:
+        _log.warning("could not reap: %s", error)
 
 
 class _Reaper:
@@ -292,7 +334,7 @@ class _Reaper:
 
 
 def _is_of(lease: Lease, engine: SupportsReaping) -> bool:
-    return lease.provider == engine.name and lease.settings == dict(engine.settings)
+    return lease.provider == engine.name and lease.settings == plain(engine.settings)
 
 
 def _restore(restore: Callable[[str, Mapping[str, Any]], object], lease: Lease) -> SupportsReaping:

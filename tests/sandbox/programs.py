@@ -33,7 +33,9 @@ class Program:
 
     def __init__(self, body: str, folder: Path, prefix: tuple[str, ...] = ()) -> None:
         code = _PRELUDE + textwrap.dedent(body)
-        command = [*prefix, sys.executable, "-W", "error", "-c", code, str(folder)]
+        # newer Pythons warn of forks in programs with threads, which every program with leases is
+        strict = ["-W", "error", "-W", "ignore:This process:DeprecationWarning"]
+        command = [*prefix, sys.executable, *strict, "-c", code, str(folder)]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, cwd=ROOT)
 

@@ -221,6 +221,7 @@ async def test_a_loop_that_was_closed_with_waiters_in_it_keeps_nobody_out():
     assert in_use(gate) == (0, 0)
 
 
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 async def test_a_forked_child_holds_nothing():
     admission = Admission(AdmissionLimits(boxes=1))
     slot = await admission.box("the parent's")

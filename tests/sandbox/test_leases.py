@@ -224,6 +224,35 @@ def test_at_its_end_a_process_leaves_only_what_needs_cleaning(start, book, lease
     assert len(list(book.directory.glob("*/"))) == leases_left
 
 
+@pytest.mark.parametrize(
+    ("boot", "age_s", "content", "stays"),
+    [
+        ("this", 0, None, False),
+        ("this", 0, "half", True),
+        ("this", 2e5, "half", False),
+        ("other", 0, None, True),
+        ("other", 2e5, None, False),
+        ("other", 2e5, "half", False),
+    ],
+)
+def test_directories_of_the_dead_are_cleared_away(book, boot, age_s, content, stays):
+    key = (current_owner().boot_id if boot == "this" else "fedcba98-7")[:8]
+    folder = book.directory / f"{key}-1-1-abcdef"
+    folder.mkdir(parents=True)
+    (folder / "alive").touch()
+    os.utime(folder / "alive", (time.time() - age_s,) * 2)
+    if content:
+        (folder / "box-1.json").write_text(content)
+    book.tidy()
+    assert folder.exists() is stays
+
+
+def test_settings_are_plain_data(book):
+    assert book.intend("x", settings={"a": (1, 2)}).settings == {"a": [1, 2]}
+    with pytest.raises(TypeError):
+        book.intend("x", settings={"a": object()})
+
+
 def test_what_is_closed_in_the_very_end_is_closed(start, book):
     start("""
         import atexit

@@ -74,6 +74,7 @@ def test_containers_of_one_kernel_are_one_machine(child):
     assert is_on_this_machine(owner_of(child).model_copy(update={"host": "container/456", "pid_namespace": 1}))
 
 
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_forked_child_is_another_owner():
     read, write = os.pipe()
     mine = current_owner()

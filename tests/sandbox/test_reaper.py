@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 
 from swe_sdk.sandbox import reaper
 from swe_sdk.sandbox.leases import Lease, LeaseBook
-from swe_sdk.sandbox.reaper import OwnedBox, ReapReport, SupportsReaping, reap, reap_every
+from swe_sdk.sandbox.reaper import OwnedBox, PeriodicReaper, ReapReport, SupportsReaping, reap, reap_every
 from tests.sandbox.engines import DirectoryEngine, make_box, restore
 from tests.sandbox.programs import starting
 
@@ -461,6 +462,36 @@ async def test_reaping_again_and_again(start, book, engine, caplog):
             while book.leases():
                 await anyio.sleep(0.01)
         tasks.cancel_scope.cancel()
+
+
+async def test_a_provider_reaps_in_a_thread_of_its_own(start, book, engine):
+    periodic = PeriodicReaper(book, engine, interval_s=0.02)
+    periodic.stop()
+    for _ in range(2):
+        periodic.start()
+        periodic.start()
+        start("make_box(book, engine); die()").process.communicate()
+        with anyio.fail_after(10):
+            while book.leases() or engine.boxes():
+                await anyio.sleep(0.01)
+        periodic.stop()
+        start("make_box(book, engine); die()").process.communicate()
+        await anyio.sleep(0.1)
+        assert len(engine.boxes()) == 1, "it has stopped"
+    assert not [thread for thread in threading.enumerate() if thread.name == "swe_sdk reaper"]
+
+
+async def test_a_stuck_engine_holds_up_no_stop(start, book, engine):
+    start("make_box(book, engine); die()").process.communicate()
+    engine.slow_s = 3600
+    periodic = PeriodicReaper(book, engine)
+    periodic.start()
+    with anyio.fail_after(10):
+        while not engine.removals():
+            await anyio.sleep(0.01)
+    began = time.monotonic()
+    periodic.stop(0.1)
+    assert time.monotonic() - began < 5
 
 
 def test_directories_that_say_nothing_are_cleared_away_once_nobody_holds_them(start, book):

@@ -70,6 +70,8 @@ class _Layer:
         self._source = source
         self._times: dict[str, int] = {}
         """Of directories, set last: each file that comes into one changes its time."""
+        self._closed: set[str] = set()
+        """Directories through which nothing shows from below."""
 
     def unpack(self, limit_entries: int) -> None:
         count = 0
@@ -81,6 +83,8 @@ class _Layer:
             self._entry(member)
         if any(self._source.last):  # tarfile takes a broken header for the end
             raise BadArchive("it is no sound tar archive: an entry is broken")
+        for path in self._closed:
+            _drop_whiteouts(path)
         for path, time_ns in reversed(self._times.items()):
             with suppress(FileNotFoundError, NotADirectoryError):  # a later entry took its place
                 os.utime(path, ns=(time_ns, time_ns), follow_symlinks=False)
@@ -95,18 +99,18 @@ class _Layer:
         for attempt in (1, 2):
             try:
                 if parts[-1].startswith(_WHITEOUT):
-                    _white_out(parts)
+                    self._white_out(parts)
                 else:
                     self._make(path, member)
                 return
             except (FileNotFoundError, NotADirectoryError):
                 if attempt == 2:
                     raise
-                _make_parents(parts)
+                self._make_parents(parts)
 
     def _make(self, path: str, member: tarfile.TarInfo) -> None:
         if member.isdir():
-            _make_directory(path)
+            self._make_directory(path)
             self._settle(path, member)
         elif member.isreg():
             self._file(path, member)
@@ -158,6 +162,51 @@ class _Layer:
         self._times.pop(path, None)
         self._times[path] = _times(member)[0]
 
+    def _make_parents(self, parts: list[str]) -> None:
+        """Directories that have no entry of their own, as engines make them."""
+        for end in range(1, len(parts)):
+            path = "/" + "/".join(parts[:end])
+            found = _look(path)
+            if found is None:
+                os.mkdir(path, 0o755)
+            elif merging.is_whiteout(found):
+                self._make_directory(path)
+                os.chmod(path, 0o755)  # noqa: S103  # as that of a directory made anew
+
+    def _make_directory(self, path: str) -> None:
+        """A directory that was there stays, with what it holds; in place of a whiteout it shows nothing from below."""
+        found = _look(path)
+        if found is not None and stat.S_ISDIR(found.st_mode):
+            return
+        if found is not None:
+            os.unlink(path)
+        os.mkdir(path, 0o700)
+        if found is not None and merging.is_whiteout(found):
+            self._close(path)
+
+    def _white_out(self, parts: list[str]) -> None:
+        """Hide what lies in lower layers: never what this layer itself brings, in whatever order."""
+        directory, name = "/" + "/".join(parts[:-1]), parts[-1]
+        if name == _OPAQUE:
+            self._close(directory)
+            return
+        hidden = name.removeprefix(_WHITEOUT)
+        if hidden.startswith(_WHITEOUT):
+            return  # what AUFS keeps for itself
+        if hidden in ("", ".", ".."):
+            raise BadArchive(f"{name!r} hides nothing")
+        path = f"{directory.rstrip('/')}/{hidden}"
+        found = _look(path)
+        if found is None:
+            os.mknod(path, stat.S_IFCHR, 0)
+        elif stat.S_ISDIR(found.st_mode):
+            self._close(path)
+
+    def _close(self, path: str) -> None:
+        """Let nothing show through a directory from below."""
+        os.setxattr(path, merging.OPAQUE, b"y")
+        self._closed.add(path)
+
 
 def _parts(name: str) -> list[str]:
     """A name as its parts from the root of the image, where absolute ones start as well."""
@@ -167,53 +216,21 @@ def _parts(name: str) -> list[str]:
     return parts
 
 
-def _make_parents(parts: list[str]) -> None:
-    """Directories that have no entry of their own, as engines make them."""
-    for end in range(1, len(parts)):
-        path = "/" + "/".join(parts[:end])
-        found = _look(path)
-        if found is None:
-            os.mkdir(path, 0o755)
-        elif merging.is_whiteout(found):
-            _make_directory(path)
-            os.chmod(path, 0o755)  # noqa: S103  # as that of a directory made anew
-
-
-def _make_directory(path: str) -> None:
-    """A directory that was there stays, with what it holds; in place of a whiteout it shows nothing from below."""
+def _drop_whiteouts(path: str) -> None:
+    """What hides nothing would be seen: overlayfs looks for whiteouts only where there is something to hide."""
     found = _look(path)
-    if found is not None and stat.S_ISDIR(found.st_mode):
-        return
-    if found is not None:
-        os.unlink(path)
-    os.mkdir(path, 0o700)
-    if found is not None and merging.is_whiteout(found):
-        os.setxattr(path, merging.OPAQUE, b"y")
-
-
-def _white_out(parts: list[str]) -> None:
-    """Hide what lies in lower layers: never what this layer itself brings, in whatever order."""
-    directory, name = "/" + "/".join(parts[:-1]), parts[-1]
-    if name == _OPAQUE:
-        os.setxattr(directory, merging.OPAQUE, b"y")
-        return
-    hidden = name.removeprefix(_WHITEOUT)
-    if hidden.startswith(_WHITEOUT):
-        return  # what AUFS keeps for itself
-    if hidden in ("", ".", ".."):
-        raise BadArchive(f"{name!r} hides nothing")
-    path = f"{directory.rstrip('/')}/{hidden}"
-    found = _look(path)
-    if found is None:
-        os.mknod(path, stat.S_IFCHR, 0)
-    elif stat.S_ISDIR(found.st_mode):
-        os.setxattr(path, merging.OPAQUE, b"y")
+    if found is None or not stat.S_ISDIR(found.st_mode):
+        return  # a later entry took its place
+    for top, _directories, files in os.walk(path):
+        for name in files:
+            if merging.is_whiteout(os.lstat(f"{top}/{name}")):
+                os.unlink(f"{top}/{name}")
 
 
 def _look(path: str) -> os.stat_result | None:
     try:
         return os.lstat(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
 
 

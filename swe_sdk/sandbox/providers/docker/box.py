@@ -29,7 +29,7 @@ from swe_sdk.sandbox.waiting import has_ended
 if TYPE_CHECKING:
     from swe_sdk.sandbox.providers.docker.provider import DockerProvider
 
-_CLOSE_CAP_S = 120.0
+_CLOSE_CAP_S = 60.0
 _log = logging.getLogger(__name__)
 
 

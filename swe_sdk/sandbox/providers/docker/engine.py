@@ -57,7 +57,9 @@ class Engine:
     async def inspect(self, container: str) -> dict[str, Any] | None:
         """What the engine knows of a container, by id or name; None where it has none."""
         try:
-            found: dict[str, Any] = await self.call("inspect a container", lambda api: api.inspect_container(container))
+            found: dict[str, Any] = await self.call(
+                "inspect a container", lambda api: api.inspect_container(container), abandon=True
+            )
         except NotThere:
             return None
         return found
