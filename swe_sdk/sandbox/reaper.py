@@ -235,20 +235,23 @@ class _Reaper:
 
     async def clean(self, engine: SupportsReaping) -> None:
         """Remove what dead owners have left with one engine."""
+        before = await to_thread.run_sync(self._book.leases)
         try:
             with anyio.fail_after(_LIST_CAP_S):
                 boxes = await engine.owned()
         except Exception as error:  # noqa: BLE001 - one engine must not keep the others from being cleaned
-            why = self._unreachable[engine.name] = str(error) or type(error).__name__
-            for lease in self._book.leases():
+            why = self._unreachable[engine.name] = _text(error)
+            for lease in before:
                 if _is_of(lease, engine):
                     self._cannot(lease, f"{engine.name} cannot be asked: {why}")
         else:
-            leases = await to_thread.run_sync(self._book.leases)  # read last: every box had its lease before it was
-            await self._clean_all(engine, boxes, leases)
+            await self._clean_all(engine, boxes, before, await to_thread.run_sync(self._book.leases))
 
-    async def _clean_all(self, engine: SupportsReaping, boxes: list[OwnedBox], leases: list[Lease]) -> None:
-        with_lease = {lease.id for lease in leases}
+    async def _clean_all(
+        self, engine: SupportsReaping, boxes: list[OwnedBox], before: list[Lease], leases: list[Lease]
+    ) -> None:
+        # a box has a lease before it is there and until it is gone, so one of the lists names it
+        with_lease = {lease.id for lease in (*before, *leases)}
         by_owner: dict[Owner, list[Lease]] = {}
         for lease in leases:
             if _is_of(lease, engine):

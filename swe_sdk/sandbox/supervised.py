@@ -294,7 +294,7 @@ class _Connected:
         idle = self._box.idle
         while idle:
             self._call = idle.pop()
-            if self._call.is_alive:
+            if self._call.is_ready:
                 return self._call
             self._call.close()
         self._call = await open_call(self._control)

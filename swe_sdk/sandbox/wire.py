@@ -58,14 +58,15 @@ class Call:
         return message
 
     @property
-    def is_alive(self) -> bool:
-        """Whether the process at the other end was there a moment ago; for a call in which nothing is under way."""
+    def is_ready(self) -> bool:
+        """Whether it can be used once more: the other end was there a moment ago, and has nothing left to say."""
         try:
-            return bool(self._sock.recv(1, socket.MSG_PEEK))
+            self._sock.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
             return True
         except OSError:
             return False
+        return False
 
     def fileno(self) -> int:
         """For whoever waits for several things at once."""

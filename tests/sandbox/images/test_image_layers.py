@@ -119,8 +119,8 @@ async def test_whiteouts_hide_what_lies_below_and_never_what_comes_with_them(pro
     async with unpacked(provider, data) as root:
         names = {str(path.relative_to(root)) for path in root.rglob("*")}
         assert names == {
-            "d", "d/gone", "d/kept", "opaque", "opaque/new", "opaque/sub", "first", "first/within", "last", "last/within",
-            "file", "implied", "implied/within", "nowhere", "nowhere/named",
+            "d", "d/gone", "d/kept", "opaque", "opaque/new", "opaque/sub", "first", "first/within", "last",
+            "last/within", "file", "implied", "implied/within", "nowhere", "nowhere/named",
         }  # fmt: skip
         assert {name for name in names if is_whiteout(root / name)} == {"d/gone", "nowhere/named"}
         opaque = {name for name in names if OPAQUE in os.listxattr(root / name, follow_symlinks=False)}

@@ -10,7 +10,7 @@ import anyio
 from swe_sdk.errors import CreateFailed, SandboxError
 from swe_sdk.sandbox.providers.docker.arrival import Arrival
 from swe_sdk.sandbox.providers.docker.container import container_name, container_request
-from swe_sdk.sandbox.providers.docker.failures import Conflict, EngineSilent, NotThere, Refused
+from swe_sdk.sandbox.providers.docker.failures import Conflict, EngineSilent, EngineTrouble
 
 if TYPE_CHECKING:
     from swe_sdk.sandbox.providers.docker.box import DockerBox
@@ -35,7 +35,7 @@ async def bring_up(provider: DockerProvider, box: DockerBox) -> None:
             control, pid = await _await_supervisor(provider.engine, box.container, arrival)
         await box.begin(control, pid)
         box.lease = provider.leases.confirm(box.lease, box.container)
-    except (NotThere, Conflict, Refused, EngineSilent) as error:
+    except EngineTrouble as error:
         raise CreateFailed(error.message, remedy=error.remedy) from error
 
 

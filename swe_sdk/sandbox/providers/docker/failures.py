@@ -10,19 +10,23 @@ _FULL = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE
 _LONGEST = 500
 
 
-class NotThere(SandboxError):
+class EngineTrouble(SandboxError):
+    """Base of what comes of asking an engine."""
+
+
+class NotThere(EngineTrouble):
     """The engine has no container or image of that name."""
 
 
-class Conflict(SandboxError):
+class Conflict(EngineTrouble):
     """The engine refuses because of something else that is there or under way."""
 
 
-class EngineSilent(SandboxError):
+class EngineSilent(EngineTrouble):
     """The engine could not be reached, or did not answer in time: whether it did what was asked is unknown."""
 
 
-class Refused(SandboxError):
+class Refused(EngineTrouble):
     """The engine answered that it cannot do it; ``status`` is that of the answer."""
 
     def __init__(self, message: str, *, status: int = 500) -> None:

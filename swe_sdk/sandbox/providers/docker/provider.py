@@ -209,7 +209,7 @@ class DockerProvider:
                 for box in list(self.boxes.values()):
                     tasks.start_soon(box.close)
             if self._is_open:
-                await self._collect()
+                await self.collect()
         self.engine.close()
         self._is_open = False
         open_providers.discard(self)
@@ -224,7 +224,8 @@ class DockerProvider:
             box.forget()
         self.boxes.clear()
 
-    async def _collect(self) -> None:
+    async def collect(self) -> None:
+        """Remove the images of deleted snapshots that nothing needs any more."""
         try:
             await snapshots.collect(self.engine)
         except SandboxError:
