@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +24,7 @@ TASKS = (
     "mini__ttlcache-1",
 )
 VICTIMS = ("sdk", "zygote", "box", "program")
+_TRUE_CAUSES = ("sandbox_lost", "create_failed", "environment_failed")
 _ENDS_WITHIN_S = 120.0
 _SETTLES_WITHIN_S = 10.0
 
@@ -70,40 +71,42 @@ def kill_once(state: Path, folder: Path, victim: str, after_s: float) -> Report:
     time.sleep(after_s)
     target = next(iter(_targets(batch.pid, victim)), None)
     if target is not None:
-        report.hit = _kill(target)
+        report.hit = kill(target)
     try:
         batch.wait(_ENDS_WITHIN_S)
     except subprocess.TimeoutExpired:
         report.problems.append("the batch did not end")
         batch.kill()
         batch.wait()
-    report.problems += _wrong_outcomes(output, report, complete=victim != "sdk" or not report.hit)
-    report.problems += _left_processes(state)
+    report.problems += wrong_outcomes(output, report, TASKS, complete=victim != "sdk" or not report.hit)
+    report.problems += left_processes(state)
     _sweep(state, folder)
     report.problems += _left_files(state, batch.pid)
     return report
 
 
-def random_kills(seed: int, count: int, longest_s: float) -> Iterator[tuple[str, float]]:
+def random_kills(
+    seed: int, count: int, longest_s: float, victims: Sequence[str] = VICTIMS
+) -> Iterator[tuple[str, float]]:
     """Victims and moments, the same for the same seed."""
     chance = random.Random(seed)
     for number in range(count):
-        yield VICTIMS[number % len(VICTIMS)], chance.uniform(0.0, longest_s)
+        yield victims[number % len(victims)], chance.uniform(0.0, longest_s)
 
 
 def _targets(sdk: int, victim: str) -> list[int]:
     """Pids of the kind of process asked for, among the descendants of the batch."""
     if victim == "sdk":
         return [sdk]
-    zygotes = _children(sdk)
-    boxes = [box for zygote in zygotes for box in _children(zygote)]
-    programs = [program for box in boxes for program in _children(box)]
+    zygotes = children(sdk)
+    boxes = [box for zygote in zygotes for box in children(zygote)]
+    programs = [program for box in boxes for program in children(box)]
     found = {"zygote": zygotes, "box": boxes, "program": programs}[victim]
     random.shuffle(found)
     return found
 
 
-def _children(pid: int) -> list[int]:
+def children(pid: int) -> list[int]:
     found = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
@@ -113,7 +116,7 @@ def _children(pid: int) -> list[int]:
     return found
 
 
-def _kill(pid: int) -> bool:
+def kill(pid: int) -> bool:
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -121,7 +124,7 @@ def _kill(pid: int) -> bool:
     return True
 
 
-def _wrong_outcomes(output: Path, report: Report, *, complete: bool) -> list[str]:
+def wrong_outcomes(output: Path, report: Report, tasks: Collection[str], *, complete: bool) -> list[str]:
     """Every outcome is resolved, or masked with the true cause; or, where the SDK itself was killed, absent."""
     problems = []
     lines = output.read_text().splitlines() if output.exists() else []
@@ -131,14 +134,14 @@ def _wrong_outcomes(output: Path, report: Report, *, complete: bool) -> list[str
         mask = outcome["mask"]
         if outcome["status"] == "unresolved" and report.victim != "program":
             problems.append(f"a false zero: {outcome['instance_id']}: {outcome['reason']}")
-        if mask is not None and mask["kind"] not in ("sandbox_lost", "create_failed", "environment_failed"):
+        if mask is not None and mask["kind"] not in _TRUE_CAUSES:
             problems.append(f"a wrong cause: {mask}")
-    if complete and len(lines) != len(TASKS):
-        problems.append(f"{len(lines)} outcomes of {len(TASKS)}")
+    if complete and len(lines) != len(tasks):
+        problems.append(f"{len(lines)} outcomes of {len(tasks)}")
     return problems
 
 
-def _left_processes(state: Path) -> list[str]:
+def left_processes(state: Path) -> list[str]:
     """Processes of a batch that is over: told by the state directory or by the zygote's own program."""
     deadline = time.monotonic() + _SETTLES_WITHIN_S
     while left := list(_ours(state)):

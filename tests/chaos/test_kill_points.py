@@ -19,12 +19,13 @@ def test_nothing_is_left_and_no_outcome_is_false(tmp_path: Path) -> None:
     reports = [
         kill_once(state, tmp_path, victim, after_s) for victim, after_s in random_kills(_SEED, _COUNT, longest_s)
     ]
-    _print_summary(reports, longest_s)
+    print_summary(reports, longest_s)
     assert any(report.hit for report in reports)
     assert [(report.victim, report.after_s, report.problems) for report in reports if report.problems] == []
 
 
-def _print_summary(reports: list[Report], longest_s: float) -> None:
+def print_summary(reports: list[Report], longest_s: float) -> None:
+    """What came of all of them, by victim."""
     print(f"{len(reports)} kill points over batches of {longest_s:.1f} s, seed {_SEED}")
     for victim in sorted({report.victim for report in reports}):
         mine = [report for report in reports if report.victim == victim]
