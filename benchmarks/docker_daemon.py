@@ -90,8 +90,9 @@ def _import(docker: Docker, root: Path) -> None:
 def _private_daemon(program: str, folder: Path, runtime: Path, group: str | None) -> Iterator[Docker]:
     """``runtime`` holds its sockets, whose paths may not be long."""
     socket = f"unix://{runtime}/socket"
-    command = ["dockerd", "--data-root", f"{folder}/data", "--exec-root", f"{runtime}/exec", "-H", socket]
-    # without a bridge: it leaves the machine's own network and another daemon's alone
+    # in a network namespace of its own: a daemon that is to have no bridge removes docker0, whosever that is
+    command = ["unshare", "--net", "dockerd", "-H", socket, "--data-root", f"{folder}/data"]
+    command += ["--exec-root", f"{runtime}/exec"]
     command += ["--pidfile", f"{folder}/pid", "--bridge", "none", "--iptables=false"]
     with (folder / "log").open("wb") as log:
         daemon = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)

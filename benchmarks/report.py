@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -83,10 +83,14 @@ def put_into(path: Path, text: str) -> None:
 
 
 def _table(rows: Sequence[Row]) -> str:
-    cells = [_cells(row) for row in rows]
-    widths = [max(len(line[column]) for line in (_HEADER, *cells)) for column in range(len(_HEADER))]
-    rule = [("-" * (w - 1) + ":") if column in _NUMBERS else "-" * w for column, w in enumerate(widths)]
-    return "\n".join(_line(line, widths) for line in (_HEADER, rule, *cells))
+    return grid(_HEADER, [_cells(row) for row in rows], _NUMBERS)
+
+
+def grid(header: Sequence[str], lines: Sequence[Sequence[str]], numbers: Collection[int] = ()) -> str:
+    """A padded table; the columns ``numbers`` are flush right."""
+    widths = [max(len(line[column]) for line in (header, *lines)) for column in range(len(header))]
+    rule = [("-" * (w - 1) + ":") if column in numbers else "-" * w for column, w in enumerate(widths)]
+    return "\n".join(_line(line, widths, numbers) for line in (header, rule, *lines))
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -95,9 +99,9 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (row.name, _figure(row.value), _figure(row.least), row.unit, _figure(row.ratio), row.to, target, met)
 
 
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+def _line(cells: Sequence[str], widths: Sequence[int], numbers: Collection[int]) -> str:
     padded = [
-        cell.rjust(width) if column in _NUMBERS else cell.ljust(width)
+        cell.rjust(width) if column in numbers else cell.ljust(width)
         for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
     ]
     return f"| {' | '.join(padded)} |"

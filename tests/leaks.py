@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from glob import glob
 from pathlib import Path
 
 _MEMORY = Path("/dev/shm")
@@ -28,7 +29,7 @@ def traces_of(state: Path, *owners: str) -> dict[str, list[str]]:
         "unused layers": unused_layers(state),
         "processes": [f"{pid}: {what}" for pid, what in processes_of(str(state), *owners)],
         "mounts": mounts_of(state),
-        "control groups": [str(group) for owner in owners for group in Path("/sys/fs/cgroup").glob(f"**/*{owner}*")],
+        "control groups": [group for owner in owners for group in glob(f"/sys/fs/cgroup/**/*{owner}*", recursive=True)],
     }
     return {what: names for what, names in found.items() if names}
 

@@ -77,8 +77,9 @@ class _Climb:
             self.attempts.append({"rung": rung.name, "skipped": f"the patch names {_shown(self._stray)}"})
             return None
         taken = await (self.try_command(rung) if _is_git(rung) else self._try_guarded(rung))
-        if taken:
-            return await (self._changed_by_git(rung) if _is_git(rung) else changed_in_tree(self._git, before))
+        if taken or rung.tolerant:
+            by_git = taken and _is_git(rung)
+            return await (self._changed_by_git(rung) if by_git else changed_in_tree(self._git, before))
         await bring_back(self._git, before)
         return None
 

@@ -17,6 +17,7 @@ from swe_sdk.grading.evaluate import frozen_env, run_tests
 from swe_sdk.grading.integrity import suspects, take_back
 from swe_sdk.grading.job import Job, fresh_box
 from swe_sdk.grading.read import Run, read_results
+from swe_sdk.grading.result_files import read_result_files, shell_lines
 from swe_sdk.grading.run_log import RunLog
 from swe_sdk.grading.runner_files import shown
 from swe_sdk.grading.second_run import needs_second_run, second_run
@@ -24,6 +25,7 @@ from swe_sdk.grading.set_up import PreludeTimeout, set_up
 from swe_sdk.grading.trace import Trace
 from swe_sdk.grading.witness import Record, Witness, install, read
 from swe_sdk.model.exec_result import ExecResult
+from swe_sdk.model.task import GradingSpec
 from swe_sdk.recipes.contract import Resolution
 from swe_sdk.sandbox.base import pin_base
 
@@ -56,7 +58,7 @@ async def _find(job: Job, trace: Trace, log: RunLog) -> Resolution | Failure:
 
 
 async def _grade_in_box(job: Job, trace: Trace, log: RunLog) -> Resolution | Failure:
-    command, env = job.task.grading.test_command, frozen_env(job.prepared.env)
+    spec, env = job.task.grading, frozen_env(job.prepared.env)
     async with AsyncExitStack() as stack:
         with anyio.fail_after(job.settings.set_up_s):
             box = await stack.enter_async_context(fresh_box(job, trace))
@@ -66,25 +68,29 @@ async def _grade_in_box(job: Job, trace: Trace, log: RunLog) -> Resolution | Fai
                 return refused
             await set_up(git, job, trace, log)
             with trace.step("results"):
-                witness = await install(git, command)
+                witness = await install(git, spec.test_command)
         with trace.step("tests", "tests"):
-            result = await run_tests(git, command, env, job.settings.tests_timeout_s, log, witness)
+            before = shell_lines(git) if spec.result_files else ""
+            result = await run_tests(git, spec.test_command, env, job.settings.tests_timeout_s, log, witness, before)
         with trace.step("results"):
-            records = await _records(git, witness, result)
-        return await read_results(job, Run(result, witness, records), trace, log)
+            run = Run(result, witness, *await _left_behind(git, spec, witness, result))
+        return await read_results(job, run, trace, log)
 
 
-async def _records(git: BoxGit, witness: Witness | None, result: ExecResult) -> list[Record]:
-    """What the witness has written; nothing where tests beyond their time or memory took the box with them.
+async def _left_behind(
+    git: BoxGit, spec: GradingSpec, witness: Witness | None, result: ExecResult
+) -> tuple[list[Record], dict[str, bytes]]:
+    """What the witness has written, and the result files; nothing where the end of the tests took the box with them.
 
-    Their end is known and theirs: a box that went with it must not turn it into a mask.
+    That they went beyond their time or memory is known and theirs: a lost box must not turn it into a mask.
     """
     try:
-        return [] if witness is None else await read(git, witness)
+        records = [] if witness is None else await read(git, witness)
+        return records, await read_result_files(git, spec.result_files) if spec.result_files else {}
     except SandboxLost:
         if result.status == "exited":
             raise
-        return []
+        return [], {}
 
 
 async def _apply(git: BoxGit, job: Job, trace: Trace) -> Failure | None:

@@ -39,16 +39,24 @@ async def run_prelude(git: BoxGit, prelude: str, env: Mapping[str, str], timeout
 
 
 async def run_tests(
-    git: BoxGit, command: str, env: Mapping[str, str], timeout_s: float, log: RunLog, witness: Witness | None = None
+    git: BoxGit,
+    command: str,
+    env: Mapping[str, str],
+    timeout_s: float,
+    log: RunLog,
+    witness: Witness | None = None,
+    before: str = "",
 ) -> ExecResult:
     """Run the tests where the prelude left off; all that they print is the log's test section.
+
+    ``before``: shell lines of ours that the same shell runs first.
 
     Prelude and tests are two commands, so that nothing which the program prints can open or close the section.
     Raises ``SandboxLost``, and ``NoSpace`` where the log could not be kept.
     """
     state = f"{git.private}/state.sh"
     watched = "" if witness is None else witness.shell_lines
-    script = f"if [ -f {state} ]; then . {state}; fi >/dev/null 2>&1\n{watched}{command}\n"
+    script = f"if [ -f {state} ]; then . {state}; fi >/dev/null 2>&1\n{watched}{before}{command}\n"
     path = await git.write("tests.sh", script.encode("utf-8", "surrogateescape"))
     log.open_section()
     try:

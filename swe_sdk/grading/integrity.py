@@ -11,6 +11,7 @@ from swe_sdk.grading.box_git import BoxGit, problem, safe_paths
 from swe_sdk.grading.runner_files import runner_files, shadowing, touched_paths
 from swe_sdk.model.patch import Patch
 from swe_sdk.model.task import GradingSpec
+from swe_sdk.recipes.contract import Rung
 
 _ARCHIVE_BYTES = 256 << 20
 _PRESENT = """for path do if [ -e "$path" ] || [ -L "$path" ]; then printf '%s\\0' "$path"; fi; done"""
@@ -76,16 +77,16 @@ async def _restore(git: BoxGit, base_commit: str, touched: Sequence[bytes]) -> N
         raise ResetFailed(f"could not bring the grader's files to the base commit: {problem(restored)}")
 
 
-async def install_tests(git: BoxGit, test_patch: Patch) -> None:
-    """Apply the hidden test patch, by ``git apply`` alone, as the official harness does.
+async def install_tests(git: BoxGit, test_patch: Patch, rung: Rung | None = None) -> None:
+    """Apply the hidden test patch: by ``git apply`` alone, as the official harness does, or by the family's ``rung``.
 
     Raises ``TestPatchFailed``, and what the sandbox raises.
     """
     if not test_patch.exists:
         return
     path = await git.write("test.patch", test_patch.data)
-    result = await git.git("apply", path)
-    if not result.ok:
+    result = await (git.git("apply", path) if rung is None else git.run(rung.command, env={"PATCH": path}))
+    if not result.ok and not (rung is not None and rung.tolerant):
         raise TestPatchFailed(f"the hidden test patch does not apply: {problem(result)}")
 
 

@@ -14,7 +14,7 @@ from swe_sdk.grading.run_log import RunLog
 from swe_sdk.grading.trace import Trace
 from swe_sdk.grading.witness import Record, Witness
 from swe_sdk.model.exec_result import ExecResult
-from swe_sdk.recipes.contract import Resolution
+from swe_sdk.recipes.contract import ReadsResults, Resolution
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Run:
     result: ExecResult
     witness: Witness | None = None
     records: list[Record] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
 
 
 async def read_results(job: Job, run: Run, trace: Trace, log: RunLog) -> Resolution | Failure:
@@ -36,7 +37,7 @@ async def read_results(job: Job, run: Run, trace: Trace, log: RunLog) -> Resolut
     if log.dropped_bytes:
         trace.flag("log_truncated")
     with trace.step("parse", "parse"):
-        statuses = await to_thread.run_sync(lambda: job.recipe.parse(job.task, log.section()))
+        statuses = await to_thread.run_sync(lambda: _statuses(job, log.section(), run.files))
         resolution = job.recipe.judge(job.task, statuses, result.exit_code)
         disagreement = await to_thread.run_sync(_disagreement, job, resolution, run, trace)
     trace.tests = resolution.tests
@@ -44,6 +45,12 @@ async def read_results(job: Job, run: Run, trace: Trace, log: RunLog) -> Resolut
         if failure is not None and job.policy.decide(failure.stage, failure.kind).verdict != "grade":
             return failure
     return _without_a_patch(resolution) if not job.patch.exists else resolution
+
+
+def _statuses(job: Job, section: str, files: Mapping[str, bytes]) -> dict[str, str]:
+    if isinstance(job.recipe, ReadsResults):
+        return job.recipe.parse_results(job.task, section, files)
+    return job.recipe.parse(job.task, section)
 
 
 def _disagreement(job: Job, resolution: Resolution, run: Run, trace: Trace) -> Failure | None:

@@ -10,6 +10,7 @@ from swe_sdk.grading.integrity import hold_tests, install_tests, put_back_tests,
 from swe_sdk.grading.job import Job
 from swe_sdk.grading.run_log import RunLog
 from swe_sdk.grading.trace import Trace
+from swe_sdk.recipes.contract import AppliesTests
 
 _MARGIN_S = 2.0
 """The prelude is stopped by its own timeout, this long before the deadline of the whole set-up would cancel it."""
@@ -30,7 +31,8 @@ async def set_up(git: BoxGit, job: Job, trace: Trace, log: RunLog) -> None:
     with trace.step("restore", "reset"):
         await restore_test_files(git, job.prepared.base_commit, spec.test_patch)
     with trace.step("test_patch", "test_patch"):
-        await install_tests(git, spec.test_patch)
+        rung = job.recipe.test_rung if isinstance(job.recipe, AppliesTests) else None
+        await install_tests(git, spec.test_patch, rung)
     if spec.prelude.strip():
         await _prelude(git, job, trace, log)
 

@@ -16,6 +16,8 @@ class Rung(Record):
 
     name: str
     command: str
+    tolerant: bool = False
+    """Whether what it has applied counts even where it fails: the ``|| true`` of harnesses that ignore failures."""
 
 
 class Resolution(Record):
@@ -57,3 +59,23 @@ class Recipe(Protocol):
 
     def judge(self, task: Task, statuses: Mapping[str, str], exit_code: int | None) -> Resolution:
         """Whether those statuses resolve the task."""
+
+
+@runtime_checkable
+class AppliesTests(Protocol):
+    """A recipe whose hidden test patch needs another command than plain ``git apply``."""
+
+    @property
+    def test_rung(self) -> Rung:
+        """How the test patch is applied; where it fails and is not ``tolerant``, nothing is measured."""
+
+
+@runtime_checkable
+class ReadsResults(Protocol):
+    """A recipe that reads files which the tests left behind, see :attr:`GradingSpec.result_files`."""
+
+    def parse_results(self, task: Task, section: str, files: Mapping[str, bytes]) -> dict[str, str]:
+        """The statuses by test id, from the files by name (and from the test section where the family says so).
+
+        Raises :class:`~swe_sdk.errors.GradingError` where the files say that nothing was measured.
+        """

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from swe_sdk.errors import DuplicateTask, InputError, RowError, UnknownFamily, UnknownTask
 from swe_sdk.model.task import Task
 from swe_sdk.recipes.contract import Recipe
+from swe_sdk.recipes.nemo_gym import unwrapped
 from swe_sdk.recipes.origins import Rows, open_rows
 from swe_sdk.recipes.registry import detect_family, get_recipe, recipe_names
 from swe_sdk.recipes.row import UnknownFields
@@ -43,7 +44,8 @@ def load_tasks(
     name, root, rows = open_rows(source)
     seen: dict[str, str] = {}
     tasks = []
-    for where, row in rows:
+    for where, outer in rows:
+        row = unwrapped(outer, where) if isinstance(outer, Mapping) else outer
         identifier = _identify(where, row, seen)
         if wanted is None or identifier in wanted:
             tasks.append(_convert(recipe or _recipe(where, row), where, row, root, unknown_fields))

@@ -8,13 +8,24 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from swe_sdk.errors import PrerequisiteError, UnknownFamily
+from swe_sdk.recipes.compat import split_family
 from swe_sdk.recipes.contract import Recipe
+from swe_sdk.recipes.nv_internal import NvInternalRecipe
+from swe_sdk.recipes.r2e_gym import R2EGymRecipe
 from swe_sdk.recipes.swe_bench import SweBenchRecipe
+from swe_sdk.recipes.swe_bench_ext import SweBenchExtRecipe
+from swe_sdk.recipes.swe_rebench import SweRebenchRecipe
 
 ENTRY_POINTS = "swe_sdk.recipes"
 """The group; an entry point's name is a family, its object a callable that gives a Recipe."""
 
-_BUILTIN: dict[str, Callable[[], Recipe]] = {"swe-bench": SweBenchRecipe}
+_BUILTIN: dict[str, Callable[..., Recipe]] = {
+    "swe-bench": SweBenchRecipe,
+    "swe-bench-ext": SweBenchExtRecipe,
+    "nv-internal-1": NvInternalRecipe,
+    "swe-rebench": SweRebenchRecipe,
+    "r2e-gym": R2EGymRecipe,
+}
 
 
 def recipe_names() -> tuple[str, ...]:
@@ -24,17 +35,18 @@ def recipe_names() -> tuple[str, ...]:
 
 @cache
 def get_recipe(family: str) -> Recipe:
-    """The process-wide recipe of that family.
+    """The process-wide recipe of that family; ``family@compat`` is the one with another harness's rules.
 
-    Other packages are looked at only for a name that is not our own. Raises ``UnknownFamily``, or
-    ``PrerequisiteError`` where another package's recipe cannot be loaded.
+    Other packages are looked at only for a name that is not our own. Raises ``UnknownFamily``, ``InputError`` for rules
+    that the family does not have, or ``PrerequisiteError`` where another package's recipe cannot be loaded.
     """
-    if family in _BUILTIN:
-        return _BUILTIN[family]()
+    name, compat = split_family(family)
+    if name in _BUILTIN:
+        return _BUILTIN[name](compat) if compat else _BUILTIN[name]()
     offered = _offered()
-    if family not in offered:
+    if name not in offered:
         raise UnknownFamily(family, recipe_names())
-    return _load(offered[family])
+    return _load(offered[name], compat)
 
 
 def detect_family(row: Mapping[str, Any]) -> str | None:
@@ -53,9 +65,9 @@ def _offered() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
 
 
-def _load(point: EntryPoint) -> Recipe:
+def _load(point: EntryPoint, compat: str) -> Recipe:
     try:
-        recipe = point.load()()
+        recipe = point.load()(compat) if compat else point.load()()
     except Exception as error:  # another package's code may raise anything while it is imported
         problem = f"the recipe {point.name!r} of {point.value} cannot be loaded: {error}"
         raise PrerequisiteError(problem, remedy="repair or remove that package") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import json
 from collections.abc import Iterable, Mapping
@@ -83,10 +84,40 @@ class Fields:
         values = self._list(name, self._parsed(name), "test ids")
         return tuple(self._text(name, item) for item in values)
 
+    def listed(self, *names: str) -> tuple[str, ...]:
+        """Texts under the first of ``names`` that is there: a list, or its text as JSON or as a Python literal.
+
+        A literal is parsed, never evaluated; a text that is no list is a list of one, an empty one an empty list.
+        """
+        name = next((name for name in names if name in self), names[0])
+        value = self._data.get(name)
+        if not isinstance(value, str):
+            return self.texts(self.one_of(name))
+        return tuple(self._text(name, item) for item in self._list(name, self._literal(name, value.strip()), "texts"))
+
+    def _literal(self, name: str, text: str) -> Any:
+        if not text.startswith(("[", "(")):
+            return [text] if text else []
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            pass
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            raise self.error(f"the field {name!r} holds a text that is no list", "write a JSON list") from None
+
     def text_map(self, name: str) -> dict[str, str]:
         """An object of texts, such as environment variables; an absent field is an empty one."""
-        variables = self.mapping(name)._data if name in self else {}
-        return {self._text(name, key): self._text(f"{name}.{key}", value) for key, value in variables.items()}
+        return self.mapping(name).texts_by_name() if name in self else {}
+
+    def texts_by_name(self) -> dict[str, str]:
+        """All fields of this object, each of which must hold text."""
+        return {self._text("name", key): self._text(str(key), value) for key, value in self._data.items()}
+
+    def first_text(self, *names: str) -> str | None:
+        """The text under the first of ``names`` that is there, or None."""
+        return next((self.optional_text(name) for name in names if name in self), None)
 
     def mapping(self, name: str) -> Fields:
         """An object field, or (in hub rows) its JSON text; errors about it name this row."""

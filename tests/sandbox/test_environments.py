@@ -183,8 +183,9 @@ class Fetching(Plain):
     def __init__(self) -> None:
         self.images: list[str] = []
 
-    async def ensure_image(self, image: str, *, refresh: bool = False, on_progress: object = None) -> None:
+    async def ensure_image(self, image: str, *, refresh: bool = False, on_progress: object = None) -> str:
         self.images.append(image)
+        return f"digest {len(self.images)}"
 
 
 @pytest.mark.parametrize("make", [Plain, Fetching])
@@ -196,6 +197,8 @@ async def test_images_are_not_built_and_made_ready_where_that_can_be(make: type[
     assert prepared.snapshot is None
     assert prepared.base_is_open
     assert getattr(provider, "images", ["debian:12"]) == ["debian:12"]
+    same_tag = await prepare(provider, environment)  # type: ignore[arg-type]
+    assert (same_tag.key == prepared.key) == (make is Plain), "what is there decides, where it is known"
 
 
 async def test_a_provider_that_cannot_build_says_so(source: DirectorySource) -> None:

@@ -85,10 +85,10 @@ def copy_distribution(distribution: importlib.metadata.Distribution, target: Pat
     return [each.name for each in needed if each.marker is None or each.marker.evaluate({"extra": ""})]
 
 
-def packages_for_everybody(target: Path) -> None:
+def packages_for_everybody(target: Path, *more: str) -> None:
     """The package and what it needs, outside of a home that others may not enter."""
     target.mkdir()
-    wanted, seen = ["pydantic", "anyio"], set[str]()
+    wanted, seen = ["pydantic", "anyio", *more], set[str]()
     while wanted:
         name = wanted.pop()
         if name not in seen:
@@ -101,31 +101,35 @@ def packages_for_everybody(target: Path) -> None:
     subprocess.run(["chmod", "-R", "a+rX", target], check=True)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user; all other tests are this one then")
-def test_a_user_without_powers_can_do_all_of_it(folder: Path) -> None:
+def run_as_user(folder: Path, program: str, *arguments: str) -> str:
+    """What ``program`` prints, run by an ordinary user below ``folder``; its first argument is a state directory."""
     version = subprocess.run(
         [SYSTEM_PYTHON, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True, check=False
     ).stdout.split()
     if version != [str(part) for part in sys.version_info[:2]] or not shutil.which("setpriv"):
         pytest.skip("it takes setpriv, and a Python for everybody of the version that runs this")
-    packages_for_everybody(folder / "packages")
-    (folder / "project").mkdir()
-    (folder / "project/code.py").write_text("x = 1\n")
-    (folder / "home").mkdir()
-    (folder / "state").mkdir()
     for path in (folder / "home", folder / "state"):
+        path.mkdir()
         os.chown(path, USER, USER)
-    (folder / "program.py").write_text(PROGRAM)
+    (folder / "program.py").write_text(program)
     done = subprocess.run(
         ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--inh-caps=-all", "--",
-         SYSTEM_PYTHON, "-W", "error", folder / "program.py", folder / "state", folder / "project"],
+         SYSTEM_PYTHON, "-W", "error", folder / "program.py", folder / "state", *arguments],
         env={"PATH": os.defpath, "HOME": str(folder / "home"), "PYTHONPATH": str(folder / "packages")},
         cwd=folder, capture_output=True, text=True, timeout=100, check=False,
     )  # fmt: skip
     if "ProviderUnavailable" in done.stderr and os.environ.get("CI") != "true":
         pytest.skip(done.stderr.strip().splitlines()[-1])
     assert (done.returncode, done.stderr) == (0, "")
-    owner = done.stdout.strip()
+    return done.stdout.strip()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user; all other tests are this one then")
+def test_a_user_without_powers_can_do_all_of_it(folder: Path) -> None:
+    packages_for_everybody(folder / "packages")
+    (folder / "project").mkdir()
+    (folder / "project/code.py").write_text("x = 1\n")
+    owner = run_as_user(folder, PROGRAM, str(folder / "project"))
     assert owner.startswith("owner-")
     assert list(processes_of(owner)) == []
     left = {str(path.relative_to(folder / "state")) for path in (folder / "state").glob("*/*")}

@@ -19,20 +19,21 @@ _SESSION_ROOT = "/mnt/session/rootfs"
 """The end of the path at which Apptainer mounts an image, before it lays mount points and its own files over it."""
 
 
-def main(machine: str, state: str) -> None:
+def main(machine: str, state: str, directory: str = "") -> None:
     """Serve the control socket that is standard input; never returns.
 
-    ``machine`` is where the file system of this machine is bound, ``state`` a directory of that machine. The first line
-    on standard output is JSON: ``env``, the variables that the image sets, ``bash``, whether it has that, and ``pid``,
+    ``machine`` is where the file system of this machine is bound, ``state`` a directory of that machine, and so is
+    ``directory``, where that is the image and the container an empty one. The first line on standard output is JSON: ``env``, the variables that the image sets, ``bash``, whether it has that, and ``pid``,
     that of this process as the machine knows it.
     """
+    kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)  # Apptainer makes its root unbindable
+    root = f"{machine}{directory}" if directory else _image_root(machine)
     facts = {
         "env": {name: value for name, value in os.environ.items() if name.isidentifier()},
-        "bash": os.access("/bin/bash", os.X_OK),
+        "bash": os.access(f"{root}/bin/bash", os.X_OK),
         "pid": int(os.readlink(f"{machine}/proc/self")),
     }
-    kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)  # Apptainer makes its root unbindable
-    kernel.mount(_image_root(machine), f"{machine}{state}/{IMAGE}", None, kernel.MS_BIND)
+    kernel.mount(root, f"{machine}{state}/{IMAGE}", None, kernel.MS_BIND)
     # This process may be in a pid namespace of its own, of which the machine's /proc knows nothing.
     kernel.mount("/proc", f"{machine}/proc", None, kernel.MS_BIND | kernel.MS_REC)
     os.chdir(machine)

@@ -11,6 +11,8 @@ import stat
 import time
 from collections.abc import Collection
 
+from . import owning
+
 _BLOCK_BYTES = 512
 _PIECE = 500
 """Entries that are looked at before others have their turn."""
@@ -73,7 +75,7 @@ class Walk:
 
     def __init__(self, top: int) -> None:
         self.bytes = 0
-        self._levels: list[tuple[int, os._ScandirIterator[str]]] = []
+        self._levels: list[tuple[int, os._ScandirIterator[str], _Passage]] = []
         self._enter(".", top)
 
     def step(self) -> bool:
@@ -81,7 +83,7 @@ class Walk:
         for _ in range(_PIECE):
             if not self._levels:
                 return False
-            fd, listing = self._levels[-1]
+            fd, listing, _passage = self._levels[-1]
             entry = next(listing, None)
             if entry is None:
                 self._leave()
@@ -99,25 +101,61 @@ class Walk:
             pass  # a program has just removed it
 
     def _enter(self, name: str, parent: int) -> None:
-        fd = -1
+        fd, passage = -1, _Passage("/".join((*(passage.path for _fd, _listing, passage in self._levels[-1:]), name)))
         try:
-            fd = os.open(name, _OPEN_DIRECTORY, dir_fd=parent)
-            self._levels.append((fd, os.scandir(fd)))
+            fd = passage.open(name, parent)
+            self._levels.append((fd, os.scandir(fd), passage))
         except OSError as error:
             if fd >= 0:
                 os.close(fd)
+            passage.close()
             if error.errno in (errno.EMFILE, errno.ENFILE):
                 raise TooDeep from error  # else it is no directory any more
 
     def _leave(self) -> None:
-        fd, listing = self._levels.pop()
+        fd, listing, passage = self._levels.pop()
         listing.close()
         os.close(fd)
+        passage.close()
 
     def close(self) -> None:
         """Give it up."""
         while self._levels:
             self._leave()
+
+
+class _Passage:
+    """The way into a directory of a layer, which a program may have closed to its user.
+
+    Where no capability opens it, it is opened as the directory of the box that it is, as long as it is looked into.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        """Below the box's root."""
+        self._held: tuple[int, owning.Allowed] | None = None
+
+    def open(self, name: str, parent: int) -> int:
+        """A descriptor of the directory ``name`` within the layer's directory ``parent``."""
+        try:
+            return os.open(name, _OPEN_DIRECTORY, dir_fd=parent)
+        except PermissionError:
+            fd = owning.open_within(self.path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            allowed = owning.Allowed(fd)
+            self._held = fd, allowed
+            allowed.__enter__()
+            return os.open(name, _OPEN_DIRECTORY, dir_fd=parent)
+
+    def close(self) -> None:
+        """Close it again."""
+        held, self._held = self._held, None
+        if held is not None:
+            try:
+                held[1].__exit__()
+            except OSError:
+                pass  # a program has just removed it
+            finally:
+                os.close(held[0])
 
 
 def deleted_bytes(pids: Collection[int], device: int) -> int:

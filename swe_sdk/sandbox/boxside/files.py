@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 
-from . import kernel
+from . import kernel, owning
 
 # O_NONBLOCK: opening a pipe or a device must not hang whoever opens it
 _FLAGS = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
@@ -31,7 +31,7 @@ def open_regular(root: int, path: str, *, write: bool, mode: int, owner: Owner |
         make_directories(root, os.path.dirname(path), owner)
         fd = _open_to_write(root, path, mode, owner)
     else:
-        fd = kernel.open_within(root, path, _FLAGS | os.O_RDONLY)
+        fd = _open(root, path, _FLAGS | os.O_RDONLY)
     try:
         _require_regular(fd, root, path)
         if write:
@@ -41,6 +41,14 @@ def open_regular(root: int, path: str, *, write: bool, mode: int, owner: Owner |
         os.close(fd)
         raise
     return fd
+
+
+def _open(root: int, path: str, flags: int, mode: int = 0) -> int:
+    """open(2) below ``root``. What a program has closed to its user is opened, too: by capabilities, or by its mode."""
+    try:
+        return kernel.open_within(root, path, flags, mode)
+    except PermissionError:
+        return owning.open_within(path, flags, mode)
 
 
 def _require_regular(fd: int, root: int, path: str) -> None:
@@ -53,11 +61,11 @@ def _require_regular(fd: int, root: int, path: str) -> None:
 
 def _open_to_write(root: int, path: str, mode: int, owner: Owner | None) -> int:
     if owner is None:
-        return kernel.open_within(root, path, _FLAGS | os.O_WRONLY | os.O_CREAT, mode)
+        return _open(root, path, _FLAGS | os.O_WRONLY | os.O_CREAT, mode)
     try:
-        return kernel.open_within(root, path, _FLAGS | os.O_WRONLY)
+        return _open(root, path, _FLAGS | os.O_WRONLY)
     except FileNotFoundError:
-        fd = kernel.open_within(root, path, _FLAGS | os.O_WRONLY | os.O_CREAT, mode)
+        fd = _open(root, path, _FLAGS | os.O_WRONLY | os.O_CREAT, mode)
         os.fchown(fd, *owner)
         return fd
 
@@ -65,13 +73,14 @@ def _open_to_write(root: int, path: str, mode: int, owner: Owner | None) -> int:
 def make_directories(root: int, path: str, owner: Owner | None = None) -> None:
     """``mkdir -p`` below ``root``, from the first directory that is missing."""
     try:
-        os.close(kernel.open_within(root, path or "/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
+        os.close(_open(root, path or "/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
     except FileNotFoundError:
         parent, _, name = path.rstrip("/").rpartition("/")
         make_directories(root, parent, owner)
-        holder = kernel.open_within(root, parent or "/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        holder = _open(root, parent or "/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.mkdir(name, dir_fd=holder)
+            with owning.Allowed(holder):
+                os.mkdir(name, dir_fd=holder)
             if owner is not None:
                 os.chown(name, *owner, dir_fd=holder, follow_symlinks=False)
         except FileExistsError:

@@ -42,13 +42,20 @@ def main(path: str, *words: str) -> None:
 
 
 def _get_ready(control: socket.socket, options: dict[str, str]) -> supervisor.Supervisor:
+    oom_score = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+    close_the_box(host_network="host-network" in options)
+    memory_bytes = int(options["memory"]) if "memory" in options else None
+    return supervisor.Supervisor(control, memory_bytes, oom_score, is_watched=False)
+
+
+def close_the_box(*, host_network: bool) -> None:
+    """Take from this process, and all below it, what no program of a box may have; it loads no code from here on."""
     os.chdir("/")
     os.umask(0o022)
     _forget_signal_settings()
-    oom_score = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
     kernel.forbid_new_privileges()
     kernel.hide_from_debuggers()
-    if "host-network" in options:
+    if host_network:
         kernel.shut_abstract_sockets_out()
     # A program that does not exist: one of the box's own would run before the box is closed.
     supervisor.warm_up(_NOTHING)
@@ -57,8 +64,6 @@ def _get_ready(control: socket.socket, options: dict[str, str]) -> supervisor.Su
     supervisor.forbid_imports()
     gc.collect()
     gc.freeze()
-    memory_bytes = int(options["memory"]) if "memory" in options else None
-    return supervisor.Supervisor(control, memory_bytes, oom_score, is_watched=False)
 
 
 def _forget_signal_settings() -> None:

@@ -93,6 +93,16 @@ def clone(flags: int) -> int:
     return _check(pid, "clone")
 
 
+def unshare(flags: int) -> None:
+    """unshare(2)."""
+    _check(_libc.unshare(flags), "unshare")
+
+
+def join(namespace: int, kind: int) -> None:
+    """setns(2)."""
+    _check(_libc.setns(namespace, kind), "setns")
+
+
 def mount(source: str | None, target: str, fstype: str | None, flags: int = 0, data: str | None = None) -> None:
     """mount(2)."""
     args = [None if value is None else _path(value) for value in (source, target, fstype)]

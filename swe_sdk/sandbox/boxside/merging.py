@@ -12,6 +12,8 @@ import resource
 import stat
 import sys
 
+from . import owning
+
 OPAQUE = "user.overlay.opaque"
 _KEPT_ATTRIBUTES = ("user.", "system.posix_acl_")
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NOATIME
@@ -51,6 +53,18 @@ class _Merge:
 
     def directory(self, layers: list[int], target: int, path: str, *, is_closed: bool) -> None:
         """Merge directories that show through each other. ``is_closed``: nothing further down shows through here."""
+        info = os.fstat(layers[0])
+        passages = [owning.Allowed(layer) for layer in layers]
+        try:
+            for passage in passages:
+                passage.__enter__()
+            self._entries(layers, target, path, is_closed=is_closed)
+            _copy_attributes(layers[0], target, info)
+        finally:
+            for passage in passages:
+                passage.__exit__()
+
+    def _entries(self, layers: list[int], target: int, path: str, *, is_closed: bool) -> None:
         holders: dict[str, list[int]] = {}
         for layer in layers:
             for name in os.listdir(layer):
@@ -61,7 +75,6 @@ class _Merge:
                 self._subdirectory(name, found, target, path, is_closed=is_closed)
             elif not (is_closed and is_whiteout(info)):
                 self._leaf(name, found[0], info, target, path)
-        _copy_attributes(layers[0], target)
 
     def _subdirectory(self, name: str, found: list[int], parent: int, path: str, *, is_closed: bool) -> None:
         layers, hides = _visible(name, found)
@@ -81,7 +94,7 @@ class _Merge:
                 os.link(first, name, src_dir_fd=self._root, dst_dir_fd=target, follow_symlinks=False)
                 return
         if stat.S_ISREG(info.st_mode):
-            _copy_file(name, layer, info.st_size, target)
+            _copy_file(name, layer, info, target)
         else:
             _copy_special(name, layer, info, target)
 
@@ -93,9 +106,10 @@ def _visible(name: str, found: list[int]) -> tuple[list[int], bool]:
         info = os.stat(name, dir_fd=layer, follow_symlinks=False)
         if not stat.S_ISDIR(info.st_mode):
             return layers, True
-        layers.append(os.open(name, _READ_DIRECTORY, dir_fd=layer))
-        if _is_opaque(layers[-1]):
-            return layers, True
+        layers.append(_open(name, _READ_DIRECTORY, layer))
+        with owning.Allowed(layers[-1]):
+            if _is_opaque(layers[-1]):
+                return layers, True
     return layers, False
 
 
@@ -113,15 +127,29 @@ def is_whiteout(info: os.stat_result) -> bool:
     return stat.S_ISCHR(info.st_mode) and info.st_rdev == 0
 
 
-def _copy_file(name: str, layer: int, size: int, parent: int) -> None:
-    source = os.open(name, _READ, dir_fd=layer)
+def _copy_file(name: str, layer: int, info: os.stat_result, parent: int) -> None:
+    source = _open(name, _READ, layer)
     target = os.open(name, _CREATE, 0o600, dir_fd=parent)
     try:
-        os.ftruncate(target, size)
-        _copy_data(source, target, size)
-        _copy_attributes(source, target)
+        os.ftruncate(target, info.st_size)
+        _copy_data(source, target, info.st_size)
+        with owning.Allowed(source):
+            _copy_attributes(source, target, info)
     finally:
         _close(source, target)
+
+
+def _open(name: str, flags: int, parent: int) -> int:
+    """open(2) of a file or a directory, also where a program has closed it to its own user."""
+    try:
+        return os.open(name, flags, dir_fd=parent)
+    except PermissionError:
+        closed = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+        try:
+            with owning.Allowed(closed):
+                return os.open(name, flags, dir_fd=parent)
+        finally:
+            os.close(closed)
 
 
 def _copy_data(source: int, target: int, size: int) -> None:
@@ -154,9 +182,8 @@ def _copy_special(name: str, layer: int, info: os.stat_result, parent: int) -> N
     os.utime(name, ns=(info.st_atime_ns, info.st_mtime_ns), dir_fd=parent, follow_symlinks=False)
 
 
-def _copy_attributes(source: int, target: int) -> None:
+def _copy_attributes(source: int, target: int, info: os.stat_result) -> None:
     """Owner before mode, which a change of owner would reduce; times last."""
-    info = os.fstat(source)
     for name in os.listxattr(source):
         if name.startswith(_KEPT_ATTRIBUTES):
             os.setxattr(target, name, os.getxattr(source, name))

@@ -21,7 +21,7 @@ _DEVICE_LINKS = {
     "stderr": "/proc/self/fd/2",
     "ptmx": "pts/ptmx",
 }
-_MASKED = ("kallsyms", "key-users", "keys")
+MASKED = ("kallsyms", "key-users", "keys")
 """What everybody may read there; the rest of it is closed to whoever is not root on the host."""
 _PROC_FLAGS = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
 _PROGRAM_CAPS = frozenset(
@@ -121,12 +121,12 @@ def enter_box(spec: RootSpec) -> Held:
     kernel.detach_mount(".")
     os.chdir("/")
     _no_namespaces_within()
-    _limit_segments(spec.shared_memory_bytes // 2)
+    limit_segments(spec.shared_memory_bytes // 2)
     _freeze_proc()
-    for name, limit in spec.rlimits.items():
-        _limit(name, limit)
+    for name, value in spec.rlimits.items():
+        limit(name, value)
     _drop_privileges(spec)
-    _make_workdir(spec.workdir)
+    make_workdir(spec.workdir)
     return Held(oom_score, layer)
 
 
@@ -149,7 +149,8 @@ def _drop_privileges(spec: RootSpec) -> None:
     seccomp.install()
 
 
-def _make_workdir(path: str) -> None:
+def make_workdir(path: str) -> None:
+    """Make the directory in which commands start, where there is none."""
     if os.path.isdir(path):
         return
     try:
@@ -167,7 +168,7 @@ def become(uid: int) -> None:
 
 def _mask(proc: str) -> None:
     """Cover what /proc tells of the host's kernel beyond the box's own processes."""
-    for name in _MASKED:
+    for name in MASKED:
         if os.path.exists(f"{proc}/{name}"):
             kernel.mount("/dev/null", f"{proc}/{name}", None, kernel.MS_BIND)
 
@@ -202,7 +203,7 @@ def _no_namespaces_within() -> None:
         pass  # not writable for a single mapped id on some kernels; a defence in depth, not the wall
 
 
-def _limit_segments(size: int) -> None:
+def limit_segments(size: int) -> None:
     """Bound System V segments: they outlive who made them, so that in the end the supervisor would have to go."""
     try:
         write_file("/proc/sys/kernel/shmall", str(size // resource.getpagesize()))
@@ -219,11 +220,12 @@ def _freeze_proc() -> None:
     kernel.mount(None, "/proc", None, _PROC_FLAGS | kernel.MS_REMOUNT | kernel.MS_BIND | kernel.MS_RDONLY)
 
 
-def _limit(name: str, limit: int) -> None:
+def limit(name: str, value: int) -> None:
+    """Set a limit of this process and all below it, such as "nproc"; never above the one that it has."""
     number = getattr(resource, f"RLIMIT_{name.upper()}")
     _soft, hard = resource.getrlimit(number)
-    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-    resource.setrlimit(number, (limit, limit))
+    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(number, (value, value))
 
 
 def write_file(path: str, text: str) -> None:

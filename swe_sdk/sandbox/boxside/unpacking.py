@@ -188,6 +188,7 @@ class _Layer:
         """Hide what lies in lower layers: never what this layer itself brings, in whatever order."""
         directory, name = "/" + "/".join(parts[:-1]), parts[-1]
         if name == _OPAQUE:
+            self._make_parents(parts)  # in place of a whiteout, which can have no mark
             self._close(directory)
             return
         hidden = name.removeprefix(_WHITEOUT)

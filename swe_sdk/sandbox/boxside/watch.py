@@ -21,16 +21,19 @@ class Watch:
 
     def __init__(self) -> None:
         self._next_look = 0.0
+        self._supervisors: dict[int, int] = {}
+        """By the pid that the zygote will wait for: the supervisor's own, or that of what has started it."""
         self._asleep: dict[int, int] = {}
         """By the pid of a supervisor: in how many looks in a row it could not have answered."""
 
-    def add(self, pid: int) -> None:
-        """Watch a supervisor from now on."""
+    def add(self, pid: int, waited_for: int | None = None) -> None:
+        """Watch a supervisor from now on; ``waited_for`` ends with it, and is the caller's child."""
         self._asleep[pid] = 0
+        self._supervisors[waited_for or pid] = pid
 
-    def remove(self, pid: int) -> None:
-        """It has ended."""
-        self._asleep.pop(pid, None)
+    def remove(self, waited_for: int) -> None:
+        """A child of the caller has ended."""
+        self._asleep.pop(self._supervisors.pop(waited_for, waited_for), None)
 
     @property
     def patience_ms(self) -> float | None:

@@ -27,12 +27,16 @@ _NAMESPACES = (
     | kernel.CLONE_NEWCGROUP
 )
 _MERGE_CAPS = frozenset({kernel.CAP_CHOWN, kernel.CAP_DAC_OVERRIDE, kernel.CAP_FOWNER, kernel.CAP_FSETID})
-_Main = Callable[[], Callable[[socket.socket], None]]
+Serve = Callable[[socket.socket], None]
+_Main = Callable[[], Serve]
 """What a new process does: get ready, then (what it returns) serve, beginning with the connection that asked for it."""
+_Answer = Callable[[socket.socket, tuple[int, ...], Watch], None]
+"""Answers the request that a connection brings; the descriptors are what no child may keep."""
 
 
-def main(fd: int) -> None:
-    """Serve until the SDK is gone."""
+def main(fd: int, serve: _Answer | None = None) -> None:
+    """Serve until the SDK is gone. ``serve``: what answers a request, where that is not the zygote's own way."""
+    serve = serve or _serve
     control = socket.socket(fileno=fd)
     control.set_inheritable(False)
     _forget_signal_settings()
@@ -56,7 +60,7 @@ def main(fd: int) -> None:
             if not data:
                 os._exit(0)
             for connection in fds:
-                _serve(socket.socket(fileno=connection), (control.fileno(), reader, writer), watch)
+                serve(socket.socket(fileno=connection), (control.fileno(), reader, writer), watch)
         watch.look()
 
 
@@ -76,23 +80,30 @@ def _collect_children(reader: int, watch: Watch) -> None:
         watch.remove(pid)
 
 
+def read_request(connection: socket.socket, decoder: frames.Decoder) -> frames.Message | None:
+    """A request, None if none comes: the SDK has written it at once, so a blocking read is short."""
+    while (message := decoder.next()) is None:
+        data, fds = frames.receive(connection, 1 << 16)
+        if not data:
+            return None
+        decoder.feed(data, fds)
+    return message
+
+
 def _serve(connection: socket.socket, inherited: tuple[int, ...], watch: Watch) -> None:
-    """One request: the SDK has written it at once, so a blocking read is short."""
     decoder = frames.Decoder()
     try:
-        while (message := decoder.next()) is None:
-            data, fds = frames.receive(connection, 1 << 16)
-            if not data:
-                return
-            decoder.feed(data, fds)
+        message = read_request(connection, decoder)
+        if message is None:
+            return
         flags, main = _work(message, decoder.fds)
         ids = message["id_map"], int(message.get("user", root.AGENT_ID))
         pid = _start(connection, *ids, flags, main, inherited)
         if "spec" in message:
-            _prefer(pid)
+            prefer(pid)
             watch.add(pid)
     except (OSError, ValueError) as error:
-        _tell(connection, {"ev": "failed", "error": str(error), "errno": getattr(error, "errno", None)})
+        tell(connection, {"ev": "failed", "error": str(error), "errno": getattr(error, "errno", None)})
     finally:
         decoder.close()
         connection.close()
@@ -182,7 +193,7 @@ def _start(
         os.close(go_write)
 
 
-def _prefer(supervisor: int) -> None:
+def prefer(supervisor: int) -> None:
     """Let a supervisor have the processor before its programs, which start with the usual priority (RESET_ON_FORK).
 
     It would else have to wait for hundreds of them until it can kill them.
@@ -192,6 +203,19 @@ def _prefer(supervisor: int) -> None:
         os.sched_setscheduler(supervisor, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
     except (PermissionError, ProcessLookupError):
         pass  # an ordinary user may not; or it has failed already
+
+
+def start_plain(connection: socket.socket, main: _Main, inherited: tuple[int, ...]) -> None:
+    """Fork a process that runs ``main`` as what this one is."""
+    go_read, go_write = os.pipe2(os.O_CLOEXEC)
+    os.write(go_write, b"1")
+    pid = kernel.clone(0)
+    if pid == 0:
+        for fd in (*inherited, go_write):
+            os.close(fd)
+        _run(connection, main, go_read, None)
+    os.close(go_read)
+    os.close(go_write)
 
 
 def _forget_signal_settings() -> None:
@@ -213,12 +237,12 @@ def _run(connection: socket.socket, main: _Main, go: int, own_ids: tuple[int, in
             root.map_only_caller(*own_ids)
         myself = os.pidfd_open(os.getpid())
         if os.getpid() != 1:  # no box: the SDK may want to end it before it is done
-            _tell(connection, {"ev": "created"}, (myself,))
+            tell(connection, {"ev": "created"}, (myself,))
         serve = main()
-        _tell(connection, {"ev": "ready"}, (myself,))
+        tell(connection, {"ev": "ready"}, (myself,))
         os.close(myself)
     except BaseException as error:  # noqa: BLE001 - the last word of a process that must not return into the zygote
-        _tell(connection, {"ev": "failed", "error": str(error), "errno": getattr(error, "errno", None)})
+        tell(connection, {"ev": "failed", "error": str(error), "errno": getattr(error, "errno", None)})
         os._exit(1)
     try:
         serve(connection)
@@ -228,7 +252,8 @@ def _run(connection: socket.socket, main: _Main, go: int, own_ids: tuple[int, in
         os._exit(0)
 
 
-def _tell(connection: socket.socket, message: frames.Message, fds: tuple[int, ...] = ()) -> None:
+def tell(connection: socket.socket, message: frames.Message, fds: tuple[int, ...] = ()) -> None:
+    """Answer a request; the SDK may have given up waiting."""
     try:
         frames.send_blocking(connection, message, fds)
     except OSError:

@@ -49,7 +49,7 @@ class TestApptainer(_OnApptainer):
 class TestApptainerWithoutPython(_OnApptainer):
     """On an image with neither Python nor a C library, with files that are not root's."""
 
-    select = ("exec", "environment", "files", "pause", "snapshots")
+    select = ("exec", "environment", "files", "pause")
 
     @classmethod
     def image(cls) -> Path:

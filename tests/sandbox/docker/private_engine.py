@@ -8,7 +8,9 @@ import socket
 import subprocess
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import docker
 
@@ -22,21 +24,29 @@ class PrivateEngine:
 
     def __init__(self, home: Path) -> None:
         need_program("dockerd")
+        need_program("containerd")
         self.home = home
         home.mkdir()
         self.url = f"unix://{home}/docker.sock"
         self._log = (home / "log").open("wb")
         self._process: subprocess.Popen[bytes] | None = None
+        # as on most machines: what keeps the containers is a service of its own, and survives the engine
+        places = ("--address", home / "keeper", "--root", home / "r", "--state", home / "s")
+        self._keeper = self._run("containerd", *places)
+
+    def _run(self, *command: str | Path) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(command, stdout=self._log, stderr=self._log, start_new_session=True)
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
         home = self.home
         (home / "pid").unlink(missing_ok=True)
-        command = [
-            "dockerd", "--host", self.url, "--data-root", home / "data", "--exec-root", home / "exec",
-            "--pidfile", home / "pid", "--iptables=false", "--ip6tables=false", "--bridge=none",
-        ]  # fmt: skip
-        self._process = subprocess.Popen(command, stdout=self._log, stderr=self._log, start_new_session=True)
+        # in a network namespace of its own: an engine that is to have no bridge removes docker0, whosever that is
+        self._process = self._run(
+            "unshare", "--net", "dockerd", "--host", self.url, "--containerd", home / "keeper",
+            "--data-root", home / "data", "--exec-root", home / "exec", "--pidfile", home / "pid", "--bridge=none",
+            "--iptables=false", "--ip6tables=false",
+        )  # fmt: skip
         deadline = time.monotonic() + START_S
         while not self._answers():
             assert self._process.poll() is None, (home / "log").read_text()[-3000:]
@@ -44,15 +54,13 @@ class PrivateEngine:
             time.sleep(0.1)
 
     def _answers(self) -> bool:
-        try:
-            self.api().ping()
-        except docker.errors.DockerException:
-            return False
-        return True
+        return subprocess.run(["docker", "-H", self.url, "version"], capture_output=True).returncode == 0
 
-    def api(self) -> docker.APIClient:
-        """A client of the test's own."""
-        return docker.APIClient(base_url=self.url, version="auto")
+    def containers(self) -> list[Any]:
+        """All of them, running or not."""
+        with closing(docker.APIClient(base_url=self.url, version="auto")) as api:
+            found: list[Any] = api.containers(all=True)
+            return found
 
     def signal(self, number: int) -> None:
         """To the engine alone: its containers go on."""
@@ -65,8 +73,13 @@ class PrivateEngine:
         """End it, and what runs in it."""
         if self._process is not None and self._process.poll() is None:
             self.signal(signal.SIGTERM)
+        self._keeper.terminate()
+        self._keeper.wait(60)
         self._log.close()
-        shutil.rmtree(self.home, ignore_errors=True)
+        mounts = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
+        for mount in [mount for mount in reversed(mounts) if mount.startswith(f"{self.home}/")]:
+            subprocess.run(["umount", "--lazy", mount], check=False)
+        shutil.rmtree(self.home)
 
 
 class LossyDoor:
@@ -81,7 +94,8 @@ class LossyDoor:
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(socket_path))
         self._listener.listen(64)
-        threading.Thread(target=self._serve, daemon=True).start()
+        self._serving = threading.Thread(target=self._serve, daemon=True)
+        self._serving.start()
 
     def _serve(self) -> None:
         while True:
@@ -97,16 +111,21 @@ class LossyDoor:
         is_lossy = threading.Event()
         back = threading.Thread(target=self._answer, args=(engine, client, is_lossy), daemon=True)
         back.start()
-        while data := client.recv(1 << 16):
-            if data.startswith(b"POST") and self._path in data.partition(b"\r\n")[0] and self.lost < self._lose:
-                is_lossy.set()
-            engine.sendall(data)
-        engine.close()
+        with client, engine:
+            try:
+                while data := client.recv(1 << 16):
+                    if data.startswith(b"POST") and self._path in data.partition(b"\r\n")[0]:
+                        is_lossy.set()
+                    engine.sendall(data)
+                engine.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # one of them has gone
+            back.join()
 
     def _answer(self, engine: socket.socket, client: socket.socket, is_lossy: threading.Event) -> None:
         try:
             while data := engine.recv(1 << 16):
-                if is_lossy.is_set():
+                if is_lossy.is_set() and self.lost < self._lose:
                     self.lost += 1
                     break
                 client.sendall(data)
@@ -116,4 +135,6 @@ class LossyDoor:
 
     def close(self) -> None:
         """Nobody comes in any more."""
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._serving.join()
         self._listener.close()

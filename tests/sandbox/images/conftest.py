@@ -66,7 +66,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveRegistry]
 def provider(provider: LocalProvider) -> Iterator[LocalProvider]:
     """Images are kept for ever, on purpose; those of tests are not."""
     yield provider
-    for image in provider.store.images():
+    for image in provider.store.records.images():
         provider.store.delete_snapshot(image.id)
 
 

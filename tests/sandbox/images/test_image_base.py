@@ -13,6 +13,7 @@ from swe_sdk.model.environment import ImageEnvironment
 from swe_sdk.model.patch import EMPTY_PATCH, Patch
 from swe_sdk.sandbox.base import pin_base
 from swe_sdk.sandbox.environments import prepare
+from swe_sdk.sandbox.providers.docker.provider import DockerProvider
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
 from tests.grading import tiny
 from tests.sandbox.docker.images import debian_image
@@ -34,13 +35,30 @@ chmod 700 .git/objects
 
 
 @pytest.fixture(scope="module")
-def image(registry: LiveRegistry) -> Iterator[str]:
+def made() -> Iterator[str]:
     """The repository of the tiny task on Debian, committed by root of a real container."""
-    with changed(debian_image(), _SET_UP) as made:
-        yield pushed(made, registry.host, "tiny")
+    with changed(debian_image(), _SET_UP) as image:
+        yield image
+
+
+@pytest.fixture(scope="module")
+def image(made: str, registry: LiveRegistry) -> str:
+    return pushed(made, registry.host, "tiny")
 
 
 async def test_a_patch_is_taken_against_the_images_commit(provider: LocalProvider, image: str) -> None:
+    await check_patches(provider, image)
+
+
+async def test_it_is_the_same_in_docker(made: str, tmp_path: Path) -> None:
+    provider = DockerProvider(state=tmp_path)
+    try:
+        await check_patches(provider, made)
+    finally:
+        await provider.aclose()
+
+
+async def check_patches(provider: LocalProvider | DockerProvider, image: str) -> None:
     async with swe.Sandbox(ImageEnvironment(image=image), provider=provider) as box:
         base = box.base_commit
         assert len(base) == 40

@@ -107,7 +107,7 @@ async def test_an_image_without_a_shell_is_refused(provider: LocalProvider, regi
     image = registry.push("no-shell", MadeImage([layer(entry("etc/"), entry("etc/passwd", b""))]))
     with pytest.raises(CreateFailed, match="no shell runs in the image"):
         await box_of(provider, image)
-    assert not provider.store.images()
+    assert not provider.store.records.images()
 
 
 async def test_an_image_cannot_take_the_place_of_proc_and_dev(

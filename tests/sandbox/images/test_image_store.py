@@ -157,7 +157,7 @@ async def test_a_pull_that_fails_leaves_nothing_and_can_be_tried_again(
     with pytest.raises(PullFailed, match="500"):
         await box_of(provider, faulty.name)
     assert not provider.boxes
-    assert provider.store.images() == []
+    assert provider.store.records.images() == []
     assert not [path for path in provider.store.scratch.iterdir() if path.is_dir()]
     faulty.answers = []
     box = await box_of(provider, faulty.name)
@@ -199,7 +199,7 @@ async def test_a_program_that_is_killed_in_a_pull(provider: LocalProvider, fault
     provider.store.sweep()
     assert list((provider.state / "trash").iterdir()) == []
     assert len(list((provider.state / "owners").iterdir())) <= 2, "ours, and the session's"
-    assert provider.store.images() == []
+    assert provider.store.records.images() == []
     box = await box_of(provider, faulty.name)
     assert await output(box, "cat /data/*") == "012"
     await box.close()
@@ -213,16 +213,16 @@ async def test_the_oldest_images_make_room(
         await provider.ensure_image(name)
         await anyio.sleep(0.02)
     live = await box_of(provider, names[0])
-    kept = [record.image.name for record in provider.store.images() if record.image]
+    kept = [record.image.name for record in provider.store.records.images() if record.image]
     assert kept == [names[1], names[2], names[0]]
     answers = iter([0, 0, 1 << 40])
     monkeypatch.setattr(images, "free_bytes", lambda _path: next(answers, 1 << 40))
     await provider.ensure_image(names[3])
-    assert [record.image.name for record in provider.store.images() if record.image] == [names[0], names[3]]
+    assert [record.image.name for record in provider.store.records.images() if record.image] == [names[0], names[3]]
     monkeypatch.setattr(images, "free_bytes", lambda _path: 0)
     with pytest.raises(NoSpace, match="it takes about"):
         await provider.ensure_image(names[1])
-    assert provider.store.images() == []
+    assert provider.store.records.images() == []
     assert await output(live, "ls /0") == "/0"
     await live.close()
 

@@ -9,7 +9,7 @@ import anyio
 from swe_sdk.errors import CapabilityMissing
 from swe_sdk.sandbox.contract import SandboxSpec
 from swe_sdk.sandbox.providers.local.box import LocalBox
-from swe_sdk.sandbox.providers.local.layers import ImageFacts
+from swe_sdk.sandbox.providers.local.records import ImageFacts
 from swe_sdk.sandbox.supervised import BASE_ENV
 
 if TYPE_CHECKING:

@@ -20,10 +20,12 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import socket
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -31,6 +33,7 @@ from typing import IO, Any
 from anyio import to_thread
 
 from swe_sdk.errors import CreateFailed
+from swe_sdk.sandbox.boxside import processes
 from swe_sdk.sandbox.providers.apptainer.diagnosis import explain_start
 from swe_sdk.sandbox.providers.apptainer.library import Image
 from swe_sdk.sandbox.providers.apptainer.program import Program, environment
@@ -52,6 +55,9 @@ _FLAGS = (
 _AS_ROOT = ("--userns",)
 _AS_USER = ("--fakeroot", "--ignore-subuid", "--ignore-fakeroot-command")
 """Root by a namespace of one id: no setuid program, no /etc/subuid, and every file that boxes leave is the user's."""
+_METADATA = ".singularity.d"
+"""What Apptainer puts into the images that it makes, .sif file or directory."""
+_PLACES = ("dev", "etc", "mnt", "proc", "sys", "tmp")
 _LOG_BYTES = 1 << 14
 
 
@@ -78,10 +84,8 @@ class ImageZygote(Zygote):
     ) -> None:
         super().__init__(Path(os.devnull), cgroup)
         self.image = image
-        self.boxes = 0
-        """How many stand on it, or are about to."""
         self.facts = Facts()
-        self._program = program
+        self._apptainer = program
         self._runtime = runtime
         self._state = state
         self._start_timeout_s = start_timeout_s
@@ -102,11 +106,16 @@ class ImageZygote(Zygote):
             raise CreateFailed(f"the image {self.image.path} has changed, or is gone", remedy="make a new box on it")
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
-        command = [self._program.path, "-q", "exec", *(_AS_USER if os.geteuid() else _AS_ROOT), *_FLAGS]
-        zygote = [*self._runtime.interpreter(f"{_MACHINE}{self._runtime.path}"), "-c", _MAIN]
+        command = [self._apptainer.path, "-q", "exec", *(_AS_USER if os.geteuid() else _AS_ROOT), *_FLAGS]
+        python = self._runtime.interpreter(f"{_MACHINE}{self._runtime.path}")
+        zygote = [*python, "-c", _MAIN, _MACHINE, str(self._state)]
+        image = self.image.path
+        if image.is_dir() and not (image / _METADATA).is_dir():
+            zygote.append(str(image))  # it may lack the places that Apptainer mounts on
+            image = self._empty()
         with theirs, tempfile.TemporaryFile() as log:
             process = subprocess.Popen(
-                [*command, str(self.image.path), *zygote, _MACHINE, str(self._state)],
+                [*command, str(image), *zygote],
                 stdin=theirs.fileno(),
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -122,6 +131,20 @@ class ImageZygote(Zygote):
                 self.close()
                 raise
 
+    def close(self) -> None:
+        """End it, and every box with it, and unmount the image."""
+        process = self._process
+        super().close()
+        if process is not None and process.returncode:
+            _end_session(process.pid)  # Apptainer was killed, or failed: it has not ended what serves the image
+
+    def _empty(self) -> Path:
+        """An image that has nothing but the places that Apptainer mounts on."""
+        empty = self._state / "empty"
+        for place in _PLACES:
+            (empty / place).mkdir(parents=True, exist_ok=True)
+        return empty
+
     def _read_facts(self, process: subprocess.Popen[bytes], log: IO[bytes]) -> Facts:
         """The first line that the zygote prints; it serves from then on."""
         assert process.stdout is not None
@@ -133,10 +156,20 @@ class ImageZygote(Zygote):
         if not line:
             log.seek(max(0, log.seek(0, os.SEEK_END) - _LOG_BYTES))
             raise explain_start(self.image.path, log.read().decode("utf-8", "replace"))
-        message = json.loads(line)
+        try:
+            message = json.loads(line)
+        except ValueError:
+            raise CreateFailed(f"{self._apptainer.path} says {line[:200]!r} where our zygote should speak") from None
         if self.cgroup is not None:
             self.cgroup.add(message["pid"])
         return Facts(_of_image(message["env"]), message["bash"])
+
+
+def _end_session(leader: int) -> None:
+    for info in processes.living().values():
+        if info.session == leader:
+            with suppress(ProcessLookupError):
+                os.kill(info.pid, signal.SIGKILL)
 
 
 def _now_at(path: Path) -> Image | None:

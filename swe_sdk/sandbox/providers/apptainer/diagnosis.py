@@ -11,6 +11,8 @@ _NAMESPACES = re.compile(
     r"user namespace|uid_map|gid_map|unshare|CLONE_NEWUSER|setgroups|max_user_namespaces|not allowed by configuration",
     re.IGNORECASE,
 )
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_LEVEL = re.compile(r"(ERROR|FATAL)\s*:\s*")
 _NO_SUCH_FLAG = re.compile(r"unknown (?:shorthand )?flag", re.IGNORECASE)
 _IMAGE = re.compile(r"image|squashfs|format|SIF|container creation failed: mount", re.IGNORECASE)
 _NO_FUSE = re.compile(r"squashfuse|fuse-overlayfs|/dev/fuse|fusermount", re.IGNORECASE)
@@ -48,7 +50,8 @@ def explain_start(image: Path, output: str) -> SweError:
 
 def last_words(output: str) -> str:
     """The line that says why, of all that it printed."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    fatal = [line.removeprefix("FATAL:").strip() for line in lines if line.startswith("FATAL")]
-    errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR")]
+    lines = [line.strip() for line in _COLOURS.sub("", output).splitlines() if line.strip()]
+    said = [(found[1], line[found.end() :]) for line in lines if (found := _LEVEL.match(line))]
+    errors = [text for level, text in said if level == "ERROR"]
+    fatal = [text for level, text in said if level == "FATAL"]
     return " / ".join([*errors[-1:], *fatal[-1:]] or lines[-1:] or ["it said nothing"])[:500]

@@ -11,17 +11,17 @@ from anyio import to_thread
 from swe_sdk.sandbox.providers.apptainer.container import Facts, ImageZygote
 from swe_sdk.sandbox.providers.apptainer.library import Image
 
-_WARM_S = 10.0
-"""An image that was wanted so lately is not taken away: a box may be on its way."""
-
 
 class MountedImages:
     """Any event loop and any thread may use it."""
 
-    def __init__(self, make: Callable[[Image], ImageZygote], in_use: Callable[[], Collection[str]], idle: int) -> None:
+    def __init__(
+        self, make: Callable[[Image], ImageZygote], in_use: Callable[[], Collection[str]], idle: int, idle_s: float
+    ) -> None:
         self._make = make
         self._in_use = in_use
         self._idle = idle
+        self._idle_s = idle_s
         self._zygotes: dict[str, ImageZygote] = {}
         """By the keys of their images; the one that was wanted last is last."""
         self._wanted_at: dict[str, float] = {}
@@ -56,5 +56,5 @@ class MountedImages:
                 return []
             in_use, now = self._in_use(), time.monotonic()
             idle = [key for key in self._zygotes if key not in in_use]
-            old = [key for key in idle[: max(0, len(idle) - self._idle)] if now > self._wanted_at[key] + _WARM_S]
+            old = [key for key in idle[: max(0, len(idle) - self._idle)] if now > self._wanted_at[key] + self._idle_s]
             return [self._zygotes.pop(key) for key in old]

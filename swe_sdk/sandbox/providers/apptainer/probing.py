@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _RUNTIME = "/.swe_sdk/runtime"
 _TIMEOUT_S = 30.0
-_PLACES = ("dev", "etc", "mnt", "proc", "sys", "tmp")
 
 
 async def probe(provider: ApptainerProvider) -> ProviderHealth:
@@ -48,11 +47,10 @@ async def _try_a_box(provider: ApptainerProvider) -> ExecResult:
 
 async def _run_in_new_box(provider: ApptainerProvider) -> ExecResult:
     runtime = await to_thread.run_sync(lambda: provider.runtime)
-    empty = provider.store.root / "empty"
-    for place in _PLACES:
-        (empty / place).mkdir(parents=True, exist_ok=True)
+    nothing = provider.store.root / "nothing"
+    nothing.mkdir(exist_ok=True)
     mount = Mount(source=str(runtime.path), target=_RUNTIME)
-    box = await provider.create(SandboxSpec(image=str(empty), workdir="/", mounts=(mount,)))
+    box = await provider.create(SandboxSpec(image=str(nothing), workdir="/", mounts=(mount,)))
     try:
         command = [*runtime.interpreter(_RUNTIME), "-c", "print('works')"]
         return await box.exec(command, timeout_s=_TIMEOUT_S)

@@ -100,7 +100,10 @@ def environment(**changes: str) -> dict[str, str]:
 
 
 async def run(command: Sequence[str], *, timeout_s: float, env: Mapping[str, str] | None = None) -> Ended:
-    """Run a command to its end; it is killed, with its children, when cancelled or after ``timeout_s``: ``CreateFailed``."""
+    """Run a command to its end. It is killed, with its children, when cancelled, or after ``timeout_s``.
+
+    That is a ``CreateFailed`` then.
+    """
     process = await anyio.open_process(
         [sys.executable, "-I", "-S", "-c", _GUARDED, *command],
         stdin=subprocess.PIPE,

@@ -26,8 +26,9 @@ from swe_sdk.sandbox.providers.apptainer.program import Program, find_program
 from swe_sdk.sandbox.providers.apptainer.settings import ApptainerSettings
 from swe_sdk.sandbox.providers.local.box import LocalBox
 from swe_sdk.sandbox.providers.local.identity import Identity
-from swe_sdk.sandbox.providers.local.layers import ImageFacts, LayerStore
+from swe_sdk.sandbox.providers.local.layers import LayerStore
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
+from swe_sdk.sandbox.providers.local.records import ImageFacts
 from swe_sdk.sandbox.providers.local.skeleton import network_mounts
 from swe_sdk.sandbox.runtime import Runtime, ensure_runtime
 
@@ -85,14 +86,16 @@ class ApptainerProvider(LocalProvider):
 
     async def ensure_image(
         self, image: str, *, refresh: bool = False, on_progress: Callable[[str], None] | None = None
-    ) -> None:
+    ) -> str:
         """Have an image on this disk, and mounted.
 
         ``refresh`` pulls again what came from a registry; snapshots made on the old one are then gone. ``InputError``,
         ``ImageNotFound``, ``PullFailed``, ``CreateFailed`` or ``NoSpace``.
         """
         (on_progress or (lambda _text: None))(f"looking for the image {image}")
-        await self.images.mount(await self.find_image(image, refresh=refresh))
+        found = await self.find_image(image, refresh=refresh)
+        await self.images.mount(found)
+        return found.key
 
     async def delete_image(self, image: str) -> None:
         """Delete what was pulled for a name; files that we have not made stay."""
@@ -100,7 +103,7 @@ class ApptainerProvider(LocalProvider):
         if found.path.parent == self.state / "sif":
             found.path.unlink(missing_ok=True)
 
-    def _new_zygote(self, image: Image) -> ImageZygote:
+    def _make_zygote(self, image: Image) -> ImageZygote:
         return ImageZygote(
             image,
             program=self.program,
@@ -118,7 +121,9 @@ class ApptainerProvider(LocalProvider):
     def _prepare(self, store: LayerStore) -> None:
         (store.root / IMAGE).mkdir(exist_ok=True)
         self._group = self._common_group(store.owner)
-        self.images = MountedImages(self._new_zygote, self._images_in_use, self.options.idle_images)
+        self.images = MountedImages(
+            self._make_zygote, self._images_in_use, self.options.idle_images, self.options.idle_s
+        )
 
     def zygote_of(self, box: LocalBox) -> ImageZygote:
         """That of the image which the box stands on."""

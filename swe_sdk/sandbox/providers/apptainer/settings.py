@@ -33,3 +33,5 @@ class ApptainerSettings(Record):
     """What must be free on the disk before an image is pulled."""
     idle_images: int = Field(default=4, ge=0)
     """How many images without a box stay mounted, ready for the next box (40 MB of memory each)."""
+    idle_s: float = Field(default=10.0, ge=0)
+    """An image that was wanted so lately stays mounted in any case: a box may be on its way."""

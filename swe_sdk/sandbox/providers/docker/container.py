@@ -72,7 +72,6 @@ def container_request(
         # Programs get the image's variables from the SDK.
         "Env": sorted(image.env),
         "User": "0:0",
-        "WorkingDir": "/",
         "Hostname": "" if spec.network == "host" else "sandbox",
         "Labels": {**labels, KIND: BOX_KIND},
         "Healthcheck": {"Test": ["NONE"]},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -17,6 +18,8 @@ T = TypeVar("T")
 CALL_TIMEOUT_S = 60.0
 SLOW_TIMEOUT_S = 1800.0
 """For what moves whole images or layers: pull, commit, export, removal."""
+OLDEST_API = "1.40"
+"""Of Docker 19.03."""
 _THREADS = 48
 _POOL = 64
 """docker-py keeps ten connections by default, and opens a new one for each further call."""
@@ -47,6 +50,7 @@ class Engine:
     def call_blocking(self, what: str, work: Callable[[Any], T], timeout_s: float = CALL_TIMEOUT_S) -> T:
         """The same, in this thread."""
         try:
+            _knock(self.base_url)
             return work(self._client(timeout_s))
         except Exception as error:
             ours = translated(error, what)
@@ -84,7 +88,14 @@ class Engine:
         from docker.utils import kwargs_from_env
 
         settings = {**kwargs_from_env(), "base_url": self.base_url}
-        return docker.APIClient(**settings, version="auto", timeout=timeout_s, max_pool_size=_POOL)
+        client = docker.APIClient(**settings, version=OLDEST_API, timeout=timeout_s, max_pool_size=_POOL)
+        try:
+            # what version="auto" does, which leaves a connection open where it fails
+            client._version = str(client.version(api_version=False)["ApiVersion"])
+        except BaseException:
+            client.close()
+            raise
+        return client
 
     def close(self) -> None:
         """Give the connections back. The engine may be used again."""
@@ -97,6 +108,15 @@ class Engine:
         """In a forked child: connections cannot be shared with the parent."""
         self._connecting = threading.Lock()
         self._clients = {}
+
+
+def _knock(base_url: str) -> None:
+    """``OSError`` where nobody listens at a unix socket. docker-py would tell, too, and leave a descriptor open."""
+    scheme, _, path = base_url.partition("://")
+    if scheme in ("unix", "http+unix"):
+        with socket.socket(socket.AF_UNIX) as door:
+            door.settimeout(CALL_TIMEOUT_S)
+            door.connect(path)
 
 
 def _threads() -> anyio.CapacityLimiter:

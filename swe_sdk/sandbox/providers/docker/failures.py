@@ -44,7 +44,7 @@ def translated(error: Exception, what: str) -> SweError | None:
         return _answered(error.status_code or 500, str(error.explanation or error), what)
     if isinstance(error, docker.errors.DockerException):
         return EngineSilent(f"the Docker engine cannot be used to {what}: {_short(error)}")
-    if isinstance(error, requests.exceptions.RequestException | urllib3.exceptions.HTTPError | ConnectionError):
+    if isinstance(error, requests.exceptions.RequestException | urllib3.exceptions.HTTPError | OSError):
         return EngineSilent(f"the Docker engine did not answer to {what}: {_short(error)}")
     return None
 
@@ -61,4 +61,4 @@ def _answered(status: int, text: str, what: str) -> SweError:
 
 
 def _short(error: Exception) -> str:
-    return str(error)[:_LONGEST]
+    return f"{type(error).__name__}: {error}"[:_LONGEST]

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from swe_sdk.errors import ProviderUnavailable, SweError
 from swe_sdk.sandbox.contract import Enforcement, ProviderHealth, SandboxSpec
 from swe_sdk.sandbox.providers.docker.container import KIND, PROBE_KIND
-from swe_sdk.sandbox.providers.docker.engine import SLOW_TIMEOUT_S, Engine
+from swe_sdk.sandbox.providers.docker.engine import OLDEST_API, SLOW_TIMEOUT_S, Engine
 from swe_sdk.sandbox.providers.docker.failures import EngineSilent
 from swe_sdk.sandbox.runtime import MOUNT
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 EMPTY_IMAGE = "swe_sdk/empty:1"
 """An image without a single file, made here: our supervisor needs none, so that a probe pulls nothing."""
-LEAST_API = (1, 40)
 _LOCAL = ("unix", "http+unix", "npipe")
 
 
@@ -47,8 +46,7 @@ async def ask(engine: Engine) -> dict[str, Any]:
         info: dict[str, Any] = await engine.call("say what it is", lambda api: {**api.info(), "Api": api.api_version})
     except EngineSilent as silent:
         raise _unreachable(engine.base_url, silent.message) from None
-    version = tuple(int(part) for part in str(info["Api"]).split("."))
-    if version < LEAST_API:
+    if _parts(str(info["Api"])) < _parts(OLDEST_API):
         raise ProviderUnavailable(
             f"the Docker engine speaks version {info['Api']} of its API", remedy="install Docker 19.03 or newer"
         )
@@ -59,6 +57,10 @@ async def ask(engine: Engine) -> dict[str, Any]:
             remedy="install Docker Engine on this machine itself",
         )
     return info
+
+
+def _parts(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
 
 
 def _require_local(base_url: str) -> None:

@@ -11,11 +11,7 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from swe_sdk.errors import (
-    SandboxClosed,
-    SandboxError,
-    SnapshotNotFound,
-)
+from swe_sdk.errors import CreateFailed, SandboxClosed, SandboxError, SnapshotNotFound
 from swe_sdk.paths import state_dir
 from swe_sdk.sandbox.admission import Admission, AdmissionLimits
 from swe_sdk.sandbox.contract import Box, Capability, ProviderHealth, SandboxSpec, Snapshot, Toolchain
@@ -29,9 +25,10 @@ from swe_sdk.sandbox.providers.docker.box import DockerBox
 from swe_sdk.sandbox.providers.docker.container import Image
 from swe_sdk.sandbox.providers.docker.endings import open_providers
 from swe_sdk.sandbox.providers.docker.engine import Engine
+from swe_sdk.sandbox.providers.docker.failures import EngineTrouble
 from swe_sdk.sandbox.providers.docker.images import Images
 from swe_sdk.sandbox.providers.docker.reaping import owned, remove
-from swe_sdk.sandbox.reaper import OwnedBox, reap
+from swe_sdk.sandbox.reaper import OwnedBox, PeriodicReaper, reap
 from swe_sdk.sandbox.runtime import Runtime, ensure_runtime
 
 _CAPABILITIES: frozenset[Capability] = frozenset({"snapshots", "pause", "streaming", "listen", "processes", "build"})
@@ -71,10 +68,13 @@ class DockerProvider:
         self.boxes: dict[str, DockerBox] = {}
         self.customs: dict[str, tuple[str, RunAs]] = {}
         """By the id of an image: its shell, and whom it names as its user."""
+        self._toolchains: dict[tuple[str, str | None, tuple[str, ...]], Toolchain] = {}
+        self._looking = anyio.Lock()
         self._runtime: Runtime | None = None
         self._health: ProviderHealth | None = None
         self._is_open = False
         self._opening = threading.Lock()
+        self._reaper = PeriodicReaper(self.leases, self)
 
     @property
     def state(self) -> Path:
@@ -96,8 +96,11 @@ class DockerProvider:
 
     async def create(self, spec: SandboxSpec) -> Box:
         """A new box on an image, on a snapshot of this provider, or on the base image."""
-        await self._open()
-        image = await self._image(spec)
+        try:
+            await self._open()
+            image = await self._image(spec)
+        except EngineTrouble as trouble:
+            raise CreateFailed(trouble.message, remedy=trouble.remedy) from trouble
         self.images.require_space()
         slot = await self.admission.box(spec.labels.get("task", ""))
         try:
@@ -116,12 +119,12 @@ class DockerProvider:
 
     async def ensure_image(
         self, image: str, *, refresh: bool = False, on_progress: Callable[[str], None] | None = None
-    ) -> None:
+    ) -> str:
         """Have an image ready; see :meth:`swe_sdk.sandbox.contract.SupportsImages.ensure_image`."""
         await self._open()
         if on_progress is not None and (refresh or await self.images.find(image) is None):
             on_progress(f"pulling {image}")
-        await self.images.ensure(image, refresh=refresh)
+        return (await self.images.ensure(image, refresh=refresh)).id
 
     def intend(self, spec: SandboxSpec) -> Lease:
         """A lease for something that this process is about to make."""
@@ -151,6 +154,7 @@ class DockerProvider:
             self._is_open = True
             open_providers.add(self)
             await reap(self.leases, [self], only=self.name)
+            self._reaper.start()
 
     def _prepare(self) -> None:
         forget_stale(self.state / "boxes")
@@ -185,10 +189,18 @@ class DockerProvider:
         """A Python and programs of the base image; see :mod:`swe_sdk.sandbox.image_toolchain`."""
         if self.base_image is None:
             raise no_base_image(self.name)
-        box = await self.create(SandboxSpec(image=self.base_image, workdir="/", labels={"task": "toolchain"}))
-        assert isinstance(box, DockerBox)
+        await self._open()
+        image = await self.images.ensure(self.base_image)
+        key = (image.id, python, tuple(tools))
+        async with self._looking:  # the first of many grades looks, and the others know
+            if key not in self._toolchains:
+                self._toolchains[key] = await self._look(self.base_image, image, python, tools)
+            return self._toolchains[key]
+
+    async def _look(self, name: str, image: Image, python: str | None, tools: Sequence[str]) -> Toolchain:
+        box = await self.create(SandboxSpec(image=image.id, workdir="/", labels={"task": "toolchain"}))
         try:
-            return await find_toolchain(box, self.base_image, box.image.id, python, tools)
+            return await find_toolchain(box, name, image.id, python, tools)
         finally:
             await box.close()
 
@@ -205,6 +217,7 @@ class DockerProvider:
     async def aclose(self) -> None:
         """Close all boxes, and the connections to the engine. The provider may be used again."""
         with anyio.CancelScope(shield=True):
+            await to_thread.run_sync(self._reaper.stop)
             async with anyio.create_task_group() as tasks:
                 for box in list(self.boxes.values()):
                     tasks.start_soon(box.close)
@@ -217,6 +230,7 @@ class DockerProvider:
     def forget(self) -> None:
         """In a forked child: everything is the parent's."""
         open_providers.discard(self)
+        self._reaper.forget()
         self._opening = threading.Lock()
         self._is_open = False
         self.engine.forget()

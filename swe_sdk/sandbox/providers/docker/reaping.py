@@ -10,7 +10,7 @@ from swe_sdk.sandbox.providers.docker.container import BOX_KIND, KIND, SNAPSHOT_
 from swe_sdk.sandbox.providers.docker.engine import Engine
 from swe_sdk.sandbox.providers.docker.removal import remove_container
 from swe_sdk.sandbox.providers.docker.snapshots import remove_image
-from swe_sdk.sandbox.reaper import OwnedBox, labelled
+from swe_sdk.sandbox.reaping import OwnedBox, labelled
 
 _IMAGE = "image:"
 

@@ -18,6 +18,7 @@ from swe_sdk.sandbox.leases import Lease
 from swe_sdk.sandbox.providers.docker.container import KIND, SNAPSHOT_KIND, Image
 from swe_sdk.sandbox.providers.docker.engine import SLOW_TIMEOUT_S, Engine
 from swe_sdk.sandbox.providers.docker.failures import Conflict, NotThere, Refused
+from swe_sdk.sandbox.providers.docker.flattening import flattened
 
 if TYPE_CHECKING:
     from swe_sdk.sandbox.providers.docker.box import DockerBox
@@ -67,15 +68,17 @@ async def _commit(provider: DockerProvider, box: DockerBox, lease: Lease) -> Sna
     provider.images.require_space()
 
     def commit(api: Any) -> None:
-        # unlike the engine's own pause, ours stops nobody who would notice: nothing runs
-        made = api.commit(box.container, pause=False, conf=_settings(box.image, labels))
-        api.tag(made["Id"], SNAPSHOTS, snapshot.id)
+        # nothing runs, or the box is paused: the engine need not stop it once more
+        made = api.commit(box.container, pause=False, conf=settings(box.image, labels))["Id"]
+        if box.image.depth + 1 >= MAX_DEPTH:
+            made = flattened(api, made, labels)
+        api.tag(made, SNAPSHOTS, snapshot.id)
 
     await provider.engine.call("commit a container", commit, timeout_s=SLOW_TIMEOUT_S)
     return snapshot
 
 
-def _settings(image: Image, labels: dict[str, str]) -> dict[str, Any]:
+def settings(image: Image, labels: dict[str, str]) -> dict[str, Any]:
     """Those of the image below, instead of those with which its container was made to run our supervisor."""
     kept = {name: image.config.get(name) for name in ("Cmd", "Env", "WorkingDir", "Volumes")}
     inherited = {name: value for name, value in (image.config.get("Labels") or {}).items() if name != KIND}
@@ -83,20 +86,22 @@ def _settings(image: Image, labels: dict[str, str]) -> dict[str, Any]:
         **{name: value for name, value in kept.items() if value},
         "Entrypoint": image.config.get("Entrypoint") or [],
         "User": image.user or "root",
+        "StopSignal": image.config.get("StopSignal") or "SIGTERM",
         "Labels": {**inherited, **labels},
     }
 
 
 async def snapshots(engine: Engine, provider: str) -> list[Snapshot]:
-    """All that have a name."""
+    """All that have a name, oldest first."""
     filters = {"label": f"{KIND}={SNAPSHOT_KIND}", "reference": f"{SNAPSHOTS}:*"}
     found: list[dict[str, Any]] = await engine.call("list images", lambda api: api.images(filters=filters))
-    return [
+    named = [
         Snapshot(id=name.partition(":")[2], provider=provider, created_at=float(image["Labels"][_CREATED]))
         for image in found
         for name in image.get("RepoTags") or ()
         if name.startswith(f"{SNAPSHOTS}:")
     ]
+    return sorted(named, key=lambda snapshot: (snapshot.created_at, snapshot.id))
 
 
 async def delete(engine: Engine, snapshot_id: str) -> None:

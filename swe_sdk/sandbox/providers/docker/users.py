@@ -47,8 +47,8 @@ def _memberships(name: str, gid: int, groups: str) -> tuple[int, ...]:
 
 def _variables(entry: list[str] | None, uid: int) -> dict[str, str]:
     home = entry[5] if entry and entry[5].startswith("/") else "/root" if uid == 0 else "/"
-    name = entry[0] if entry else "root" if uid == 0 else ""
-    return {"HOME": home, **({"USER": name, "LOGNAME": name} if name else {})}
+    name = entry[0] if entry else "root" if uid == 0 else str(uid)
+    return {"HOME": home, "USER": name, "LOGNAME": name}
 
 
 def _lines(text: str, count: int) -> list[list[str]]:

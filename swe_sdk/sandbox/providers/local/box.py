@@ -18,7 +18,7 @@ from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.sandbox.contract import BoxStatus, SandboxSpec
 from swe_sdk.sandbox.exec_client import RunAs
 from swe_sdk.sandbox.providers.local.cgroups import BoxCgroup
-from swe_sdk.sandbox.providers.local.layers import ImageFacts
+from swe_sdk.sandbox.providers.local.records import ImageFacts
 from swe_sdk.sandbox.providers.local.skeleton import HOME
 from swe_sdk.sandbox.supervised import BASE_ENV, SupervisedBox
 from swe_sdk.sandbox.waiting import has_ended, readable
@@ -176,7 +176,8 @@ class LocalBox(SupervisedBox):
             raise CapabilityMissing(f"local boxes have no user {user!r}", remedy='use "agent" or "root"')
         if not self._provider.identity.has_range:
             raise CapabilityMissing(
-                "a box made by an ordinary user has no root user", remedy="run swe_sdk as root, or use another provider"
+                "a box made by an ordinary user, or by bubblewrap, has no root user",
+                remedy="run swe_sdk as root, or use another provider",
             )
         return 0
 

@@ -11,7 +11,8 @@ from anyio import to_thread
 
 from swe_sdk.errors import NoSpace, SandboxClosed, SandboxError, SnapshotBusy
 from swe_sdk.model.ids import new_id
-from swe_sdk.sandbox.providers.local.layers import UPPER, SnapshotRecord
+from swe_sdk.sandbox.providers.local.layers import UPPER
+from swe_sdk.sandbox.providers.local.records import SnapshotRecord
 from swe_sdk.sandbox.providers.local.workshops import workshop
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ async def freeze(provider: LocalProvider, box: LocalBox) -> SnapshotRecord:
     """A snapshot of ``box``; see :meth:`swe_sdk.sandbox.contract.SupportsSnapshots.snapshot`."""
     try:
         async with box.freezing:
-            if len(box.chain) >= MAX_DEPTH:
+            if len(box.chain) >= min(MAX_DEPTH, provider.zygote_of(box).max_layers):
                 await _shorten(provider, box)
             if box.is_paused and await _only_stopped(box):
                 return await _copy(provider, box)

@@ -19,7 +19,8 @@ from swe_sdk.model.ids import new_id
 from swe_sdk.sandbox.boxside.root import AGENT_ID
 from swe_sdk.sandbox.contract import SandboxSpec
 from swe_sdk.sandbox.providers.local.box import LocalBox
-from swe_sdk.sandbox.providers.local.layers import UPPER, ImageFacts, SnapshotRecord
+from swe_sdk.sandbox.providers.local.layers import UPPER
+from swe_sdk.sandbox.providers.local.records import ImageFacts, SnapshotRecord
 from swe_sdk.sandbox.providers.local.skeleton import HOME, NAMES
 
 if TYPE_CHECKING:

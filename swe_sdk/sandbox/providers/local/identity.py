@@ -24,11 +24,13 @@ class Identity:
     first: int | None
     """Host id of the box's id 0, or None where only the agent user is mapped."""
     count: int = 0
+    only_agent: bool = False
+    """Whether of the range a box has the agent user alone."""
 
     @property
     def has_range(self) -> bool:
         """Whether the box has a root user and other ids of its own."""
-        return self.first is not None
+        return self.first is not None and not self.only_agent
 
     @property
     def id_map(self) -> str | None:
@@ -54,12 +56,12 @@ class Identity:
             directory.chmod(0o710)
 
 
-def current_identity() -> Identity:
+def current_identity(*, only_agent: bool = False) -> Identity:
     """The map for boxes made by this process."""
     if os.geteuid() != 0:
         return Identity(first=None)
     first, count = choose_range(_mapped_ids())
-    return Identity(first=first if count > AGENT_ID else None, count=count)
+    return Identity(first if count > AGENT_ID else None, count, only_agent)
 
 
 def choose_range(extents: list[tuple[int, int]]) -> tuple[int, int]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +25,7 @@ from swe_sdk.sandbox.images.reference import ImageReference, parse_reference
 from swe_sdk.sandbox.images.settings import RegistrySettings
 from swe_sdk.sandbox.locks import file_lock
 from swe_sdk.sandbox.providers.local.furnishing import furnish
-from swe_sdk.sandbox.providers.local.layers import IMAGE, ImageFacts, SnapshotRecord
+from swe_sdk.sandbox.providers.local.records import IMAGE, ImageFacts, SnapshotRecord
 from swe_sdk.sandbox.providers.local.workshops import workshop
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ class LocalImages:
         settings = RegistrySettings()
         reference = _parse(name).through(settings.mirror)
         store = self._provider.store
-        image_id = f"{IMAGE}{content_key([_VERSION, str(reference), self._provider.identity.first])[:40]}"
+        image_id = f"{IMAGE}{content_key([_VERSION, str(reference), self._provider.identity.first])[:32]}"
         found = store.use_image(image_id)
         if found is not None and not refresh:
             return found
@@ -63,6 +65,7 @@ class LocalImages:
             found = store.use_image(image_id)
             if found is not None and not refresh:
                 return found
+            await self._provider.zygote.require_unpacking()
             try:
                 return await _Pull(self._provider, reference, settings, say).run(image_id, found)
             except OSError as error:
@@ -73,7 +76,7 @@ class LocalImages:
     def delete(self, name: str) -> None:
         """Forget an image; its layers go when nothing else needs them."""
         reference = _parse(name).through(RegistrySettings().mirror)
-        for record in self._provider.store.images():
+        for record in self._provider.store.records.images():
             if record.image is not None and record.image.name == str(reference):
                 self._provider.store.delete_snapshot(record.id)
 
@@ -116,7 +119,7 @@ class _Pull:
         """
         first = self._provider.identity.first
         return {
-            f"{IMAGE}{content_key([_VERSION, layer.diff_id, first])[:40]}": layer for layer in reversed(image.layers)
+            f"{IMAGE}{content_key([_VERSION, layer.diff_id, first])[:32]}": layer for layer in reversed(image.layers)
         }
 
     def _make_room(self, layers: dict[str, Layer], image_id: str) -> None:
@@ -124,7 +127,7 @@ class _Pull:
         store = self._provider.store
         packed = sum(layer.size for name, layer in layers.items() if not store.has_layer(name))
         needed = packed * _ROOM_FACTOR + RESERVE_BYTES
-        for image in store.images():
+        for image in store.records.images():
             if free_bytes(store.root) >= needed:
                 return
             if image.id != image_id:
@@ -134,6 +137,12 @@ class _Pull:
                 f"no space for the image {self._reference}: it takes about {needed >> 20:,} MiB in {store.root}",
                 remedy="free some disk, or set SWE_SDK_STATE elsewhere",
             )
+
+
+def describe() -> str:
+    """What kinds of images can be used here, for a health report."""
+    has_zstd = sys.version_info >= (3, 14) or shutil.which("zstd", path=os.defpath) is not None
+    return f"pulled without an engine; layers by gzip{' and zstd' if has_zstd else ' (install zstd for those by zstd)'}"
 
 
 def free_bytes(path: Path) -> int:

@@ -33,51 +33,18 @@ import subprocess
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from glob import escape, glob
 from pathlib import Path
-from typing import NamedTuple
 
 from swe_sdk.errors import SnapshotNotFound
-from swe_sdk.files import write_atomic
-from swe_sdk.model.ids import new_id, safe_name
-from swe_sdk.sandbox.contract import Snapshot
+from swe_sdk.model.ids import new_id
 from swe_sdk.sandbox.providers.local.identity import Identity
+from swe_sdk.sandbox.providers.local.records import ImageFacts, Records, SnapshotRecord
 
 UPPER = "top/diff"
 """The writable layer, below a box's directory."""
 WORK = "work"
-IMAGE = "image-"
-"""How the ids of images and of their layers begin."""
 _DIRECTORIES = ("skeletons", "layers", "snapshots", "images", "locks", "boxes", "owners", "trash", "stage")
-
-
-class ImageFacts(NamedTuple):
-    """What a box must know of the container image that it stands on."""
-
-    name: str
-    """In full."""
-    digest: str
-    """Of its manifest."""
-    env: dict[str, str]
-    shell: str
-    """A shell of its own that runs."""
-
-
-@dataclass(frozen=True)
-class SnapshotRecord:
-    """A snapshot, or an image, as it is on disk."""
-
-    id: str
-    chain: tuple[str, ...]
-    created_at: float
-    image: ImageFacts | None = None
-    """What is at the bottom; None = the host's system."""
-
-    @property
-    def public(self) -> Snapshot:
-        """What callers get."""
-        return Snapshot(id=self.id, provider="local", created_at=self.created_at)
 
 
 class LayerStore:
@@ -92,8 +59,7 @@ class LayerStore:
             _make_directory(directory)
         identity.close_to_others(root)  # a setuid program in a layer would make anybody its owner
         self._boxes = root / "boxes" / self.owner
-        self._records: dict[str, dict[tuple[str, int], SnapshotRecord]] = {}
-        """By directory, then name and inode: a record never changes, and there may be hundreds to look through."""
+        self.records = Records(root)
         with self.lock():  # a sweep must not find the lock file before it is locked
             self._owner_lock = os.open(self._lock_path(self.owner), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._owner_lock, fcntl.LOCK_EX)
@@ -168,13 +134,13 @@ class LayerStore:
         Garbage is collected if it needed ``layers``, unless the record ``named_by`` still names all of them.
         """
         trash = self._to_trash(path) if path.exists() else path
-        if layers and not self._names_all(named_by, layers):
+        if layers and not self.records.names_all(named_by, layers):
             self.collect()
         remove_tree(trash)
 
     def discard_at_once(self, path: Path, layers: Iterable[str] = (), named_by: str | None = None) -> bool:
         """The same where that is a matter of microseconds, as nothing was written; False where it is not."""
-        if layers and not self._names_all(named_by, layers):
+        if layers and not self.records.names_all(named_by, layers):
             return False
         try:
             _remove_overlay_work(f"{path}/{WORK}")
@@ -186,12 +152,6 @@ class LayerStore:
         except OSError:
             return False
         return True
-
-    def _names_all(self, record_id: str | None, layers: Iterable[str]) -> bool:
-        if record_id is None or not record_id.startswith(IMAGE):
-            return record_id is not None and self._record_path(record_id).exists()
-        record = _read_record(self._record_path(record_id))  # a tag may have moved on to another image
-        return record is not None and set(layers) <= set(record.chain)
 
     # -- snapshots --------------------------------------------------------------------------------------------------
 
@@ -222,50 +182,39 @@ class LayerStore:
     def publish(self, record_id: str, chain: tuple[str, ...], image: ImageFacts | None = None) -> SnapshotRecord:
         """Make a snapshot of a chain that a box needs; ``SnapshotNotFound`` if that box was discarded meanwhile."""
         record = SnapshotRecord(record_id, chain, time.time(), image)
-        content = {"chain": chain, "created_at": record.created_at, "image": image and image._asdict()}
         with self.lock():
             self._require(chain)
-            write_atomic(self._record_path(record.id), json.dumps(content).encode())
+            self.records.write(record)
         return record
 
     def snapshot(self, snapshot_id: str) -> SnapshotRecord:
         """A snapshot by id; ``SnapshotNotFound`` if there is none."""
-        record = _read_record(self._record_path(snapshot_id))
+        record = self.records.read(snapshot_id)
         if record is None:
             raise SnapshotNotFound(f"no snapshot {snapshot_id!r} in {self.root}")
         return record
 
     def snapshots(self) -> list[SnapshotRecord]:
         """All of them, oldest first."""
-        return self._all_records("snapshots")
-
-    def _all_records(self, directory: str) -> list[SnapshotRecord]:
-        with os.scandir(self.root / directory) as entries:
-            paths = {(entry.name, entry.inode()): Path(entry.path) for entry in entries if entry.name.endswith(".json")}
-        before = self._records.get(directory, {})
-        found = {key: before.get(key) or _read_record(path) for key, path in paths.items()}
-        self._records[directory] = known = {key: record for key, record in found.items() if record}
-        return sorted(known.values(), key=lambda record: record.created_at)
+        return self.records.snapshots()
 
     def delete_snapshot(self, snapshot_id: str) -> None:
         """Forget a snapshot or an image, and delete the layers that nothing needs any more."""
-        self._record_path(snapshot_id).unlink(missing_ok=True)
+        self.records.forget(snapshot_id)
         self.collect()
 
     # -- images -----------------------------------------------------------------------------------------------------
 
     def use_image(self, image_id: str) -> SnapshotRecord | None:
         """An image whose layers are all there, from now on the one that was used last; None where there is none."""
-        path = self._record_path(image_id)
-        record = _read_record(path)
+        record = self.records.read(image_id)
         if record is None or self._missing(record.chain):
             return None
-        os.utime(path)
+        try:
+            os.utime(self.records.path(image_id))
+        except FileNotFoundError:
+            return None  # it was just deleted
         return record
-
-    def images(self) -> list[SnapshotRecord]:
-        """All of them, the one that was not used for the longest time first."""
-        return sorted(self._all_records("images"), key=lambda record: _last_use(self._record_path(record.id)))
 
     def collect(self) -> None:
         """Delete the layers that no snapshot and no box needs."""
@@ -277,8 +226,7 @@ class LayerStore:
             remove_tree(path)
 
     def _needed(self) -> set[str]:
-        records = (*self._all_records("snapshots"), *self._all_records("images"))
-        needed = {layer for record in records for layer in record.chain}
+        needed = self.records.layers()
         # not Path.glob, which raises where an owner goes in the middle of it
         for chain in glob(f"{escape(str(self.root))}/boxes/*/*/chain.json"):
             try:
@@ -294,10 +242,6 @@ class LayerStore:
 
     def _missing(self, chain: tuple[str, ...]) -> list[str]:
         return [layer for layer in chain if not (self.root / "layers" / layer).is_dir()]
-
-    def _record_path(self, record_id: str) -> Path:
-        directory = "images" if record_id.startswith(IMAGE) else "snapshots"
-        return self.root / directory / f"{safe_name(record_id)}.json"
 
     def _to_trash(self, path: Path) -> Path:
         return path.rename(self.root / "trash" / new_id("t"))
@@ -334,8 +278,7 @@ class LayerStore:
     def _drop_broken_records(self) -> None:
         """Drop half-written records, and those whose layers a crash of the machine has taken."""
         with self.lock():
-            for path in (*(self.root / "snapshots").iterdir(), *(self.root / "images").iterdir()):
-                record = _read_record(path) if path.suffix == ".json" else None
+            for path, record in self.records.files():
                 if record is None or self._missing(record.chain):
                     path.unlink(missing_ok=True)
 
@@ -354,24 +297,6 @@ class LayerStore:
         """In a forked child: the owner is the parent, not this process."""
         os.close(self._owner_lock)
         self._owner_lock = -1
-
-
-def _read_record(path: Path) -> SnapshotRecord | None:
-    """A snapshot's record, or None where there is none that can be read."""
-    try:
-        content = json.loads(path.read_bytes())
-        chain, created_at = tuple(content["chain"]), float(content["created_at"])
-        image = ImageFacts(**content["image"]) if content.get("image") else None
-        return SnapshotRecord(path.stem, chain, created_at, image)
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
-
-
-def _last_use(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except FileNotFoundError:
-        return 0.0  # it was just deleted
 
 
 def _write_chain(box: Path, layers: Iterable[str]) -> None:

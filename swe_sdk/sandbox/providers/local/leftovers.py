@@ -10,7 +10,7 @@ from pathlib import Path
 
 from swe_sdk.sandbox.locks import is_locked, locked
 from swe_sdk.sandbox.providers.local.cgroups import Cgroups
-from swe_sdk.sandbox.reaper import OwnedBox
+from swe_sdk.sandbox.reaping import OwnedBox
 
 
 def owned_boxes(state: Path, cgroups: Cgroups | None) -> list[OwnedBox]:
@@ -21,10 +21,14 @@ def owned_boxes(state: Path, cgroups: Cgroups | None) -> list[OwnedBox]:
     return [*found, *(OwnedBox(handle=name, is_orphan=True, description="control group") for name in sorted(groups))]
 
 
-def is_left(state: Path, cgroups: Cgroups | None, handle: str) -> bool:
-    """Whether something that :func:`owned_boxes` named is still there."""
-    groups = [path.name for path in cgroups.orphans()] if cgroups else []
-    return (state / "boxes" / handle).exists() or (state / "owners" / f"{handle}.lock").exists() or handle in groups
+def is_box_left(state: Path, handle: str) -> bool:
+    """Whether a directory that :func:`owned_boxes` named is still there."""
+    return (state / "boxes" / handle).exists() or (state / "owners" / f"{handle}.lock").exists()
+
+
+def is_group_left(cgroups: Cgroups | None, handle: str) -> bool:
+    """Whether a control group that :func:`owned_boxes` named is still there."""
+    return cgroups is not None and any(path.name == handle for path in cgroups.orphans())
 
 
 def _boxes_of(state: Path, owner: str) -> Iterator[OwnedBox]:

@@ -38,12 +38,15 @@ from swe_sdk.sandbox.contract import (
     Toolchain,
 )
 from swe_sdk.sandbox.providers.local.box import LocalBox
+from swe_sdk.sandbox.providers.local.bubblewrap import BubblewrapZygote
 from swe_sdk.sandbox.providers.local.cgroups import BoxCgroup, Cgroups
+from swe_sdk.sandbox.providers.local.engines import AutoZygote, Engine, chosen_engine, engine_details
 from swe_sdk.sandbox.providers.local.freezing import freeze
 from swe_sdk.sandbox.providers.local.identity import current_identity
-from swe_sdk.sandbox.providers.local.images import LocalImages
-from swe_sdk.sandbox.providers.local.layers import UPPER, WORK, LayerStore, SnapshotRecord
-from swe_sdk.sandbox.providers.local.leftovers import is_left, owned_boxes
+from swe_sdk.sandbox.providers.local.images import LocalImages, describe
+from swe_sdk.sandbox.providers.local.layers import UPPER, WORK, LayerStore
+from swe_sdk.sandbox.providers.local.leftovers import is_box_left, is_group_left, owned_boxes
+from swe_sdk.sandbox.providers.local.records import SnapshotRecord
 from swe_sdk.sandbox.providers.local.skeleton import (
     ensure_mount_points,
     ensure_skeleton,
@@ -52,7 +55,7 @@ from swe_sdk.sandbox.providers.local.skeleton import (
 )
 from swe_sdk.sandbox.providers.local.toolchain import find_toolchain
 from swe_sdk.sandbox.providers.local.zygote import Zygote
-from swe_sdk.sandbox.reaper import OwnedBox
+from swe_sdk.sandbox.reaping import OwnedBox
 
 _CAPABILITIES: frozenset[Capability] = frozenset({"snapshots", "pause", "streaming", "listen", "processes", "build"})
 _RLIMITS = {"core": 0}
@@ -72,12 +75,14 @@ class LocalProvider:
     name = "local"
     capabilities = _CAPABILITIES
 
-    def __init__(self, state: str | Path | None = None) -> None:
+    def __init__(self, state: str | Path | None = None, *, engine: Engine | None = None) -> None:
+        """``engine``: what makes the boxes, see ``engines``; None = ``$SWE_SDK_LOCAL_ENGINE``, else "auto"."""
+        self._engine = chosen_engine(engine)
         self._state = Path(state).absolute() if state is not None else state_dir()
         self._store: LayerStore | None = None
         self._opening = threading.Lock()
         self._health: ProviderHealth | None = None
-        self.identity = current_identity()
+        self.identity = current_identity(only_agent=self._engine == "bwrap")
         self.cgroups = Cgroups.find()
         self.boxes: dict[str, LocalBox] = {}
         self._images = LocalImages(self)
@@ -114,7 +119,15 @@ class LocalProvider:
 
     def _prepare(self, store: LayerStore) -> None:
         """What it takes beside the store."""
-        self.zygote = Zygote(self._state / "zygote.log", self._common_group(store.owner))
+        self.zygote = self._new_zygote(self._common_group(store.owner))
+
+    def _new_zygote(self, group: BoxCgroup | None) -> Zygote:
+        log = self._state / "zygote.log"
+        userns = Zygote(log, group)
+        if self._engine == "userns" or (self._engine == "auto" and os.geteuid() == 0):
+            return userns
+        bwrap = BubblewrapZygote(log, group, state=self._state, agent=self.identity.agent)
+        return bwrap if self._engine == "bwrap" else AutoZygote(userns, bwrap, self._try_a_box)
 
     def zygote_of(self, box: LocalBox) -> Zygote:
         """What made a box, or is about to."""
@@ -136,6 +149,7 @@ class LocalProvider:
             "state": str(self._state),
             "kernel": platform.release(),
             "users": "a range of ids" if self.identity.has_range else "the caller's own id",
+            "container images": describe(),
             "control groups": f"version {self.cgroups.version}" if self.cgroups else "none that this user may make",
         }
         limits = self._enforcement()
@@ -143,6 +157,7 @@ class LocalProvider:
             return ProviderHealth(provider=self.name, works=False, reason="it needs Linux", remedy="use docker")
         try:
             result = await self._try_a_box()
+            details |= engine_details(self.zygote)
         except (SweError, OSError) as error:
             reason, remedy = (error.message, error.remedy) if isinstance(error, SweError) else (str(error), "")
             return ProviderHealth(provider=self.name, works=False, reason=reason, remedy=remedy, details=details)
@@ -264,12 +279,15 @@ class LocalProvider:
 
     async def ensure_image(
         self, image: str, *, refresh: bool = False, on_progress: Callable[[str], None] | None = None
-    ) -> None:
+    ) -> str:
         """Pull a container image if it is not there, or if its registry has a newer one and ``refresh`` is set.
+
+        Returns the digest of its manifest.
 
         Raises ``InputError``, ``ImageNotFound``, ``PullFailed``, ``CreateFailed`` or ``NoSpace``.
         """
-        await self._images.ensure(image, refresh=refresh, say=on_progress or (lambda _text: None))
+        record = await self._images.ensure(image, refresh=refresh, say=on_progress or (lambda _text: None))
+        return record.image.digest if record.image else record.id
 
     async def delete_image(self, image: str) -> None:
         """Forget a container image; layers that nothing needs are deleted."""
@@ -295,17 +313,18 @@ class LocalProvider:
 
     async def owned(self) -> list[OwnedBox]:
         """All boxes in the state directory, and what dead processes have left besides."""
-        return await to_thread.run_sync(owned_boxes, self._state, self.cgroups)
+        groups = self.cgroups if self.name == "local" else None  # they are the whole machine's: one lists them
+        return await to_thread.run_sync(owned_boxes, self._state, groups)
 
     async def remove(self, handle: str) -> None:
         """Sweep up after dead processes, which is what removes any of their boxes."""
-        if is_left(self._state, self.cgroups, handle):
-            await to_thread.run_sync(self._sweep)
-        if is_left(self._state, self.cgroups, handle):
+        await to_thread.run_sync(self._sweep, handle)
+        if is_box_left(self._state, handle) or is_group_left(self.cgroups, handle):
             raise SandboxError(f"{handle} is still in use")
 
-    def _sweep(self) -> None:
-        self.store.sweep()
+    def _sweep(self, handle: str) -> None:
+        if is_box_left(self._state, handle):
+            self.store.sweep()
         if self.cgroups is not None:
             self.cgroups.sweep()
 

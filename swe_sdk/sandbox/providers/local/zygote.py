@@ -22,6 +22,7 @@ from swe_sdk.sandbox.waiting import readable
 from swe_sdk.sandbox.wire import Call, PeerGone, open_call
 
 CREATE_TIMEOUT_S = 30.0
+_MAX_LAYERS = 500
 _PROGRAM = "import sys; sys.path.append(sys.argv[1]); from boxside import zygote; zygote.main(int(sys.argv[2]))"
 
 
@@ -37,12 +38,20 @@ class UnpackLimits(NamedTuple):
 class Zygote:
     """A process that clones boxes. Any event loop and any thread may use it; it holds no loop's objects."""
 
+    _program = _PROGRAM
+    _arguments: tuple[str, ...] = ()
+
     def __init__(self, log: Path, cgroup: BoxCgroup | None) -> None:
         self._log = log
         self.cgroup = cgroup
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._starting = threading.Lock()
+
+    @property
+    def max_layers(self) -> int:
+        """How deep a chain may be: the kernel stops there."""
+        return _MAX_LAYERS
 
     async def create(self, message: dict[str, Any], control: socket.socket) -> tuple[int, Call]:
         """Make a box that serves ``control``.
@@ -61,9 +70,12 @@ class Zygote:
             raise CreateFailed("the box died while it was made", remedy=f"see {self._log}; try again") from None
 
     async def _create(self, message: dict[str, Any], control: socket.socket) -> tuple[int, Call]:
-        call = await open_call(self._started())
+        return await self.first_reply(await open_call(self._started()), message, [control.fileno()])
+
+    async def first_reply(self, call: Call, message: dict[str, Any], fds: Sequence[int]) -> tuple[int, Call]:
+        """Ask for a box, and wait until it is there."""
         try:
-            await call.send(message, [control.fileno()])
+            await call.send(message, fds)
             reply, pidfds = await call.receive()
             if reply["ev"] == "failed":
                 raise _failure(reply)
@@ -91,6 +103,9 @@ class Zygote:
         failed = await self._work({"id_map": id_map, **limits._asdict()}, target, blob)
         if failed is not None:
             raise explain_unpack(limits.digest, str(failed["error"]), failed["errno"])
+
+    async def require_unpacking(self) -> None:
+        """``CapabilityMissing`` where it cannot."""
 
     async def _work(self, message: dict[str, Any], directory: Path, *fds: int) -> dict[str, Any] | None:
         """Have a process do something in a directory; what it reports if it fails. Nothing of it goes on afterwards."""
@@ -124,8 +139,8 @@ class Zygote:
         self.close()
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
-        program = [sys.executable, "-I", "-S", "-B", "-c", _PROGRAM]
-        arguments = [str(Path(boxside.__file__).parent.parent), str(theirs.fileno())]
+        program = [sys.executable, "-I", "-S", "-B", "-c", self._program]
+        arguments = [str(Path(boxside.__file__).parent.parent), str(theirs.fileno()), *self._arguments]
         with theirs, self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*program, *arguments],

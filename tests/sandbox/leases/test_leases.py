@@ -19,18 +19,6 @@ from swe_sdk.sandbox.leases import Lease, LeaseBook
 from swe_sdk.sandbox.owner import current_owner, parse_owner
 from swe_sdk.sandbox.reaper import labelled
 from tests.leaks import memory_folder
-from tests.sandbox.programs import starting
-
-
-@pytest.fixture
-def book(tmp_path):
-    return LeaseBook(tmp_path / "book")
-
-
-@pytest.fixture
-def start(tmp_path):
-    with starting(tmp_path) as start:
-        yield start
 
 
 def test_the_life_of_a_lease(book):

@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 _PRELUDE = """
 import anyio, json, os, signal, sys, time
 from pathlib import Path
 from swe_sdk.sandbox.leases import LeaseBook
 from swe_sdk.sandbox.reaper import reap
-from tests.sandbox.engines import DirectoryEngine, make_box, restore
+from tests.sandbox.leases.engines import DirectoryEngine, make_box, restore
 
 def say(**facts): print(json.dumps(facts), flush=True)
 def wait(): sys.stdin.read()
@@ -25,6 +25,12 @@ def die(): os.kill(os.getpid(), signal.SIGKILL)
 
 book = LeaseBook(Path(sys.argv[1]) / "book")
 engine = DirectoryEngine(sys.argv[1] + "/engine")
+"""
+
+THREE_BOXES = """
+boxes = [make_box(book, engine) for _ in range(3)]
+say(leases=[box.id for box in boxes])
+wait()
 """
 
 

@@ -121,3 +121,29 @@ def test_a_process_in_another_pid_namespace_cannot_be_seen():
     assert is_alive(owner) is None
     process.communicate()
     assert is_alive(owner) is None, "nor that it is dead"
+
+
+def test_where_proc_is_that_of_another_namespace_nobody_is_called_dead():
+    if shutil.which("unshare") is None or subprocess.run(["unshare", "-Urpf", "true"], check=False).returncode:
+        pytest.skip("no pid namespace can be made here")
+    script = (
+        "import subprocess, sys\n"
+        "from swe_sdk.sandbox.owner import current_owner, is_alive, parse_owner\n"
+        f"child = subprocess.Popen([sys.executable, '-c', {SAY + '; sys.stdin.read()'!r}], stdin=-1, stdout=-1)\n"
+        "owner = parse_owner(child.stdout.readline())\n"
+        "print(owner.pid == child.pid, is_alive(owner), is_alive(current_owner()))\n"
+        "child.communicate()"
+    )
+    out = subprocess.check_output(["unshare", "-Urpf", "--kill-child", sys.executable, "-c", script], text=True)
+    assert out == "True None True\n"
+
+
+def test_importing_it_again_makes_no_other_owner():
+    script = (
+        "import importlib\n"
+        "from swe_sdk.sandbox import owner\n"
+        "before = owner.current_owner().model_dump()\n"
+        "importlib.reload(owner)\n"
+        "print(owner.is_alive(owner.Owner(**before)), owner.current_owner().model_dump() == before)"
+    )
+    assert subprocess.check_output([sys.executable, "-c", script], text=True) == "True True\n"

@@ -15,7 +15,7 @@ import anyio
 from swe_sdk.errors import CreateFailed, SandboxError
 from swe_sdk.files import write_atomic
 from swe_sdk.sandbox.leases import Lease, LeaseBook
-from swe_sdk.sandbox.reaper import OwnedBox, labelled
+from swe_sdk.sandbox.reaping import OwnedBox, ReapReport, labelled
 
 
 class DirectoryEngine:
@@ -81,3 +81,8 @@ def make_box(book: LeaseBook, engine: DirectoryEngine) -> Lease:
     """A live box, made as a provider makes one."""
     lease = book.intend(engine.name, settings=engine.settings, task="t")
     return book.confirm(lease, engine.create(lease.id, lease.labels()))
+
+
+def actions(report: ReapReport) -> dict[str | None, str]:
+    """What became of which lease."""
+    return {item.lease: item.action for item in report.items}

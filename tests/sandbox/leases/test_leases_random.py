@@ -20,7 +20,7 @@ from swe_sdk.sandbox import leases, owner, presence, reaper
 from swe_sdk.sandbox.leases import Lease, LeaseBook
 from swe_sdk.sandbox.owner import Owner, current_owner
 from swe_sdk.sandbox.reaper import reap
-from tests.sandbox.engines import DirectoryEngine
+from tests.sandbox.leases.engines import DirectoryEngine
 
 
 class Owned:

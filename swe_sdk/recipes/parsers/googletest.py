@@ -1,0 +1,73 @@
+"""Results of GoogleTest.
+
+:func:`parse_googletest` follows the behaviour (not the code) of ``parse_log_googletest`` of swebench 5.0.2, which does
+not see skipped tests and keeps the parameter of a failing one in its name. :func:`parse_gtest` is a strict parser of
+our own.
+"""
+
+from __future__ import annotations
+
+import re
+
+from swe_sdk.recipes.parsers.status import ERROR, FAILED, PASSED, SKIPPED, combine
+from swe_sdk.recipes.parsers.text import without_escapes
+
+_TAG = re.compile(r"\[\s*(OK|FAILED)\s*\]\s")
+_DURATION = re.compile(r"\s\(")
+_PREFIX = re.compile(r"(\d+: )?(.*)")
+_RUN = "[ RUN      ] "
+_RESULT = re.compile(r"\[ {2}(?:     (OK)|(FAILED) |(SKIPPED)) \] ([^\s,]+)(?:, where .*)? \(\d+ ms\)$")
+_LISTED = re.compile(r"\[  FAILED  \] ([^\s,]+)(?:, where .*)?")
+
+
+def parse_googletest(log: str) -> dict[str, str]:
+    """``[       OK ] name (0 ms)`` and ``[  FAILED  ] name (0 ms)``, anywhere in a line, to ``{name: status}``."""
+    found: dict[str, str] = {}
+    for line in log.split("\n"):
+        if "]" in line and ("OK" in line or "FAILED" in line):
+            line = line.strip()
+            end = _last_duration(line) if line.endswith(")") else -1
+            tags = [tag for tag in _TAG.finditer(line, 0, end)] if end >= 0 else []
+            if tags:
+                found[line[tags[-1].end() : end]] = PASSED if tags[-1][1] == "OK" else FAILED
+    return found
+
+
+def _last_duration(line: str) -> int:
+    """Where the last white space before an opening bracket is, or -1."""
+    at = line.rfind("(")
+    while at > 0 and not line[at - 1].isspace():
+        at = line.rfind("(", 0, at)
+    return at - 1
+
+
+def parse_gtest(log: str) -> dict[str, str]:
+    """Each test to its status, of one program or of many under ``ctest -V``.
+
+    * A result counts if the test it names is the one that runs, and may stand behind what the test printed.
+    * A test in the list of failures is FAILED whatever else is said of it. Tests of one name: FAILED if one failed.
+    * A test that runs and has no result (the program crashed, the run was cut off) is ERROR. Disabled ones are left out.
+    """
+    found: dict[str, str] = {}
+    running: dict[str, str] = {}
+    for line in without_escapes(log).replace("\r\n", "\n").split("\n"):
+        if "[ " not in line:
+            continue
+        match = _PREFIX.fullmatch(line)
+        program, text = (match[1] or "", match[2]) if match else ("", line)
+        if text.startswith(_RUN):
+            _cut(running.pop(program, None), found)
+            running[program] = text.removeprefix(_RUN).strip()
+        elif (result := _RESULT.search(text)) and running.get(program) == result[4]:
+            name = running.pop(program)
+            found[name] = combine(found.get(name), PASSED if result[1] else FAILED if result[2] else SKIPPED)
+        elif (listed := _LISTED.fullmatch(text)) and listed[1] in found:
+            found[listed[1]] = FAILED
+    for name in running.values():
+        _cut(name, found)
+    return found
+
+
+def _cut(name: str | None, found: dict[str, str]) -> None:
+    if name is not None:
+        found[name] = combine(found.get(name), ERROR)

@@ -1,0 +1,44 @@
+"""Results of karma's spec reporter, as preact uses it.
+
+Behaviour (not code) follows ``parse_log_karma`` of swebench 5.0.2, with one difference: where more suites end than
+began the official parser stops with an IndexError, which makes the log ungradable; this one goes on without a suite.
+"""
+
+from __future__ import annotations
+
+import re
+
+from swe_sdk.recipes.parsers.ids import IdBudget
+from swe_sdk.recipes.parsers.status import FAILED, PASSED
+
+_LINE = re.compile(r"(\s*)([✔✖])?\s(.*)")
+
+
+def parse_karma(log: str) -> dict[str, str]:
+    """From the start of the browser to ``SUMMARY:``: ``✔ name`` and ``✖ name`` to ``{suites > name: status}``.
+
+    A less indented suite ends one suite, however many levels it goes up, and opens none; ids keep this.
+    """
+    found: dict[str, str] = {}
+    budget, depth, started = IdBudget(log), -1, False
+    suites: list[str] = []
+    for line in log.split("\n"):
+        if line.startswith("SUMMARY:"):
+            break
+        if "Starting browser" in line:
+            started = True
+            continue
+        match = _LINE.fullmatch(line) if started else None
+        if match is None:
+            continue
+        if match[2]:
+            name = budget.join(" > ", (*suites, match[3]))
+            if name is not None:
+                found[name] = PASSED if match[2] == "✔" else FAILED
+        elif match[1]:
+            if len(match[1]) > depth:
+                suites.append(match[3])
+            elif len(match[1]) < depth and suites:
+                suites.pop()
+            depth = len(match[1])
+    return found
