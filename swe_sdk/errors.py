@@ -30,7 +30,8 @@
     ├── BuildFailed                 an environment's build step failed; carries the step and its output
     ├── GradingError                the measurement could not be made; becomes a Mask
     │   ├── ResetFailed             the repository could not be brought to its base state
-    │   └── TestPatchFailed         the grader's own test patch does not apply
+    │   ├── TestPatchFailed         the grader's own test patch does not apply
+    │   └── EvaluatorFailed         an upstream's own evaluator in the box gave no verdict
     └── CommandFailed               ExecResult.check() on a command that did not succeed
 
 What the graded program does is data (an ``ExecResult`` or an ``Outcome``), never an exception. ``SandboxError``,
@@ -239,6 +240,10 @@ class TestPatchFailed(GradingError):
     """The grader's own test patch does not apply, so nothing can be measured."""
 
     __test__ = False  # the name starts with "Test": keep pytest from collecting it
+
+
+class EvaluatorFailed(GradingError):
+    """An upstream's own evaluator, run in the box, gave no verdict that can be read."""
 
 
 class CommandFailed(SweError):

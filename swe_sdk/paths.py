@@ -26,3 +26,8 @@ def bundled_datasets_dir() -> Path:
 
 def _xdg(variable: str, default: str) -> Path:
     return Path(os.environ.get(variable) or Path.home() / default)
+
+
+def evaluators_dir() -> Path:
+    """Where upstreams' own evaluators are installed, for nested evaluation: ``$SWE_SDK_EVALUATORS``."""
+    return Path(os.environ.get("SWE_SDK_EVALUATORS") or state_dir() / "evaluators").absolute()

@@ -116,7 +116,10 @@ class Scene:
         sources = self._selection.sources
         base = await to_thread.run_sync(self._base_image, name)
         options = [*(("--base-image", base) if base else ()), "--provider", name, "--instance-ids", *sources]
-        found.others.append(await self._ours(f"{name} (built)", self._selection.file, *options))
+        try:
+            found.others.append(await self._ours(f"{name} (built)", self._selection.file, *options))
+        except Unavailable as error:  # what the others have found is not lost by it
+            found.absent_providers[name] = str(error)
 
     async def _ours(self, name: str, tasks: Path, *options: str) -> Grader:
         folder = self._folder / safe_name(name)

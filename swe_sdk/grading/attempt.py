@@ -8,7 +8,7 @@ from dataclasses import replace
 import anyio
 from anyio import to_thread
 
-from swe_sdk.errors import GradingError, SandboxLost
+from swe_sdk.errors import EvaluatorFailed, GradingError, SandboxLost
 from swe_sdk.grading.apply import Applied, apply_patch
 from swe_sdk.grading.box_git import BoxGit
 from swe_sdk.grading.classify import Failure, classify
@@ -16,6 +16,7 @@ from swe_sdk.grading.control import blame
 from swe_sdk.grading.evaluate import frozen_env, run_tests
 from swe_sdk.grading.integrity import suspects, take_back
 from swe_sdk.grading.job import Job, fresh_box
+from swe_sdk.grading.needs import require_needed
 from swe_sdk.grading.read import Run, read_results
 from swe_sdk.grading.result_files import read_result_files, shell_lines
 from swe_sdk.grading.run_log import RunLog
@@ -52,6 +53,8 @@ async def attempt(job: Job, trace: Trace, log: RunLog) -> Resolution | Failure:
 async def _find(job: Job, trace: Trace, log: RunLog) -> Resolution | Failure:
     try:
         return await _grade_in_box(job, trace, log)
+    except EvaluatorFailed as error:
+        return classify(error, trace.stage)
     except (GradingError, PreludeTimeout) as error:
         failure = classify(error, trace.stage)
         return await blame(job, failure, trace, log) if job.patch.exists else failure
@@ -63,6 +66,7 @@ async def _grade_in_box(job: Job, trace: Trace, log: RunLog) -> Resolution | Fai
         with anyio.fail_after(job.settings.set_up_s):
             box = await stack.enter_async_context(fresh_box(job, trace))
             job, git = replace(job, prepared=await pin_base(box, job.prepared)), BoxGit(box)
+            await require_needed(git, job)
             refused = await _apply(git, job, trace)
             if refused is not None:
                 return refused

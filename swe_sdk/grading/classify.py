@@ -21,6 +21,7 @@ _KINDS: tuple[tuple[type[BaseException], FailureKind], ...] = (
     (errors.BuildFailed, "environment_failed"),
     (errors.ResetFailed, "reset_failed"),
     (errors.TestPatchFailed, "test_patch_failed"),
+    (errors.EvaluatorFailed, "evaluator_failed"),
     (errors.ProviderUnavailable, "provider_unavailable"),
     (errors.CapabilityMissing, "capability_missing"),
     (errors.PrerequisiteError, "missing_tool"),

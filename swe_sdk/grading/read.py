@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from anyio import to_thread
 
+from swe_sdk.errors import EvaluatorFailed
 from swe_sdk.grading.classify import Failure
 from swe_sdk.grading.cross_check import cross_check
 from swe_sdk.grading.job import Job
@@ -37,7 +38,7 @@ async def read_results(job: Job, run: Run, trace: Trace, log: RunLog) -> Resolut
     if log.dropped_bytes:
         trace.flag("log_truncated")
     with trace.step("parse", "parse"):
-        statuses = await to_thread.run_sync(lambda: _statuses(job, log.section(), run.files))
+        statuses = await to_thread.run_sync(lambda: _statuses(job, log.section(), run))
         resolution = job.recipe.judge(job.task, statuses, result.exit_code)
         disagreement = await to_thread.run_sync(_disagreement, job, resolution, run, trace)
     trace.tests = resolution.tests
@@ -47,10 +48,15 @@ async def read_results(job: Job, run: Run, trace: Trace, log: RunLog) -> Resolut
     return _without_a_patch(resolution) if not job.patch.exists else resolution
 
 
-def _statuses(job: Job, section: str, files: Mapping[str, bytes]) -> dict[str, str]:
-    if isinstance(job.recipe, ReadsResults):
-        return job.recipe.parse_results(job.task, section, files)
-    return job.recipe.parse(job.task, section)
+def _statuses(job: Job, section: str, run: Run) -> dict[str, str]:
+    if not isinstance(job.recipe, ReadsResults):
+        return job.recipe.parse(job.task, section)
+    try:
+        return job.recipe.parse_results(job.task, section, run.files)
+    except EvaluatorFailed:
+        if run.result.status == "exited":
+            raise
+        return {}  # it was cut off: that is what there is to say of it
 
 
 def _disagreement(job: Job, resolution: Resolution, run: Run, trace: Trace) -> Failure | None:

@@ -16,6 +16,7 @@ from swe_sdk.grading.classify import Failure, classify
 from swe_sdk.grading.job import Job
 from swe_sdk.grading.key import grading_key
 from swe_sdk.grading.measure import measure
+from swe_sdk.grading.needs import with_mounts
 from swe_sdk.grading.settings import GradeSettings
 from swe_sdk.grading.single_flight import FlightCancelled, SingleFlight
 from swe_sdk.grading.sink import OutcomeSink
@@ -125,6 +126,7 @@ async def _prepared_job(request: Request, trace: Trace) -> Job:
     provider = await get_provider(request.provider)
     with trace.step("environment", "environment"), anyio.fail_after(settings.build_timeout_s):
         prepared = await prepare(provider, task.environment, on_progress=request.on_progress)
+    prepared = with_mounts(prepared, recipe, task)
     key = _key(request, recipe=recipe, provider=provider.name, environment_key=prepared.key)
     return Job(task, request.patch, recipe, request.policy, settings, provider, prepared, key)
 

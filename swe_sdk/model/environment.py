@@ -77,6 +77,8 @@ class ImageEnvironment(Record):
     image: str
     env: Variables = Field(default_factory=dict)
     workdir: str = WORKDIR
+    hidden: tuple[str, ...] = ()
+    """Paths of the image that hold hidden tests: removed from the boxes of agents, never from those that grade."""
 
 
 Environment = Annotated[SourceEnvironment | ImageEnvironment, Field(discriminator="kind")]

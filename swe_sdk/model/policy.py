@@ -30,6 +30,7 @@ FailureKind = Literal[
     "capability_missing",  # the provider cannot do what the task needs
     "create_failed",  # no sandbox could be made
     "environment_failed",  # a build step failed
+    "evaluator_failed",  # an upstream's own evaluator gave no verdict
     "host_oom",  # the host ran out of memory
     "internal_error",  # a defect of ours
     "invalid_task",  # the task itself cannot be graded (no required tests, unknown parser)
@@ -74,6 +75,7 @@ DECISIONS: Mapping[tuple[str, str], Decision] = {
     ("*", "capability_missing"): _MASK,
     ("*", "create_failed"): _MASK_RETRY,
     ("*", "environment_failed"): _MASK,
+    ("*", "evaluator_failed"): _MASK,
     ("*", "host_oom"): _MASK_RETRY,
     ("*", "internal_error"): _MASK,
     ("*", "invalid_task"): _MASK,

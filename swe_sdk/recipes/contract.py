@@ -79,3 +79,18 @@ class ReadsResults(Protocol):
 
         Raises :class:`~swe_sdk.errors.GradingError` where the files say that nothing was measured.
         """
+
+
+@runtime_checkable
+class NeedsFiles(Protocol):
+    """A recipe that needs more in the box than the task's environment has."""
+
+    @property
+    def remedy(self) -> str:
+        """What a reader can do where something is missing."""
+
+    def brings(self, task: Task) -> tuple[tuple[str, str], ...]:
+        """Folders of this machine to be mounted read-only, each with its path in the box; absent ones are left out."""
+
+    def needs(self, task: Task) -> tuple[tuple[str, ...], ...]:
+        """Groups of paths in the box; one of each group must be there before anything is measured, else a mask."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from swe_sdk.errors import DuplicateTask, InputError, RowError, UnknownFamily, UnknownTask
+from swe_sdk.errors import DuplicateTask, InputError, RowError, UnknownTask
 from swe_sdk.model.task import Task
 from swe_sdk.recipes.contract import Recipe
 from swe_sdk.recipes.nemo_gym import unwrapped
@@ -26,13 +26,17 @@ def load_tasks(
     family: str | None = None,
     instance_ids: Collection[str] | None = None,
     unknown_fields: UnknownFieldsRule = "error",
+    split: str | None = None,
 ) -> TaskSet:
-    """The tasks of ``source``: a bundled name ("mini"), a path to a .jsonl, .json or .parquet file or to a folder with
-    a ``tasks.jsonl``, rows in memory, or a hub id ("org/name"; its test split, by the ``datasets`` package).
+    """The tasks of ``source``: a bundled name ("mini"), a path to a .jsonl, .json, .parquet or .arrow file or to a
+    folder with a ``tasks.jsonl``, rows in memory, or a hub id ("org/name"; ``split`` of it, by default its test split,
+    by the ``datasets`` package, which also reads folders that it saved).
 
-    The family of a row is ``family``, else its ``family`` field, else detected. ``instance_ids`` selects tasks, in the
-    order of the source. A field that a row's recipe does not know is an error unless ``unknown_fields="ignore"``.
-    Relative paths in rows start at their file's folder, or at the current one for rows in memory.
+    The family of a row is ``family``, else its ``family`` field, else detected; ``family@compat`` asks for another
+    harness's rules. Rows of NeMo Gym's servers, with the task within a request, are unwrapped. ``instance_ids`` selects
+    tasks, in the order of the source. A field that a row's recipe does not know is an error unless
+    ``unknown_fields="ignore"``. Relative paths in rows start at their file's folder, or at the current one for rows in
+    memory.
 
     Raises an ``InputError`` that names the row and the remedy (``DatasetError``, ``RowError``, ``DuplicateTask``,
     ``UnknownTask``, ``UnknownFamily``), or ``PrerequisiteError`` where a package is missing.
@@ -41,7 +45,7 @@ def load_tasks(
         raise InputError(f"unknown_fields={unknown_fields!r}", remedy='use "error" or "ignore"')
     recipe = None if family is None else get_recipe(family)
     wanted = None if instance_ids is None else _wanted(instance_ids)
-    name, root, rows = open_rows(source)
+    name, root, rows = open_rows(source, split)
     seen: dict[str, str] = {}
     tasks = []
     for where, outer in rows:
@@ -83,7 +87,7 @@ def _recipe(where: str, row: Mapping[str, Any]) -> Recipe:
         raise RowError(where, "no recipe recognizes the row", instance_id=_id(row), remedy=remedy)
     try:
         return get_recipe(family)
-    except UnknownFamily as problem:
+    except InputError as problem:
         raise RowError(where, problem.message, instance_id=_id(row), remedy=problem.remedy) from None
 
 

@@ -5,26 +5,20 @@ from __future__ import annotations
 import codecs
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
-from swe_sdk.errors import DatasetError, InputError, PrerequisiteError
-
-
-class Located(NamedTuple):
-    """A value of a file or a list, and where it stands there (``tasks.jsonl:12``)."""
-
-    where: str
-    value: Any
+from swe_sdk.errors import DatasetError, InputError
+from swe_sdk.recipes.located import Located, plain
+from swe_sdk.recipes.tables import read_arrow, read_parquet
 
 
 def read_rows(path: Path, error: type[InputError] = DatasetError) -> Iterator[Located]:
-    """The values of a ``.jsonl``, ``.json`` or ``.parquet`` file in order, each with its place.
+    """The values of a ``.jsonl``, ``.json``, ``.parquet`` or ``.arrow`` file in order, each with its place.
 
     A ``.json`` file holds a list, an object of objects by instance id (which a row without one takes from its key), or
     one row. UTF-8 with or without a byte order mark; CRLF and blank lines are fine. Raises ``error`` where the file is
-    missing, unreadable, empty or malformed (naming the line), ``PrerequisiteError`` where Parquet needs more.
+    missing, unreadable, empty or malformed (naming the line), ``PrerequisiteError`` where Parquet or Arrow need more.
     """
     reader = _READERS.get(path.suffix)
     if reader is None:
@@ -51,22 +45,6 @@ def rows_by_id(where: str, rows: Mapping[Any, Any], field: str = "instance_id") 
 def rows_in_memory(rows: Iterable[Any], what: str) -> Iterator[Located]:
     """The items of a list in memory, with their places (``row 3``)."""
     return (Located(f"{what} {index}", plain(item)) for index, item in enumerate(rows))
-
-
-def plain(value: Any) -> Any:
-    """``value`` with the arrays, timestamps and nulls of table libraries as lists, texts and absent fields."""
-    if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in value.items() if not _is_null(item)}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if hasattr(value, "tolist"):  # an array or a number of numpy
-        return plain(value.tolist())
-    return value.isoformat() if hasattr(value, "isoformat") else value
-
-
-def _is_null(value: Any) -> bool:
-    """Whether it is None, NaN or NaT."""
-    return value is None or (isinstance(value, float | datetime) and value != value)
 
 
 def _unreadable(path: Path, problem: OSError, error: type[InputError]) -> NoReturn:
@@ -100,23 +78,6 @@ def _json_file(path: Path, error: type[InputError]) -> Iterator[Located]:
     return rows_by_id(str(path), value)
 
 
-def _parquet(path: Path, error: type[InputError]) -> Iterator[Located]:
-    try:
-        from pyarrow import ArrowException  # type: ignore[import-untyped]
-        from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped]
-    except ImportError:
-        raise PrerequisiteError(f"{path}: reading Parquet needs pyarrow", remedy="pip install pyarrow") from None
-    index = 0
-    try:
-        with ParquetFile(path) as file:
-            for batch in file.iter_batches():
-                for value in batch.to_pylist():
-                    yield Located(f"{path}[{index}]", plain(value))
-                    index += 1
-    except ArrowException as problem:
-        raise error(f"{path} is not a Parquet file: {problem}", remedy="check that it was written completely") from None
-
-
 def _decode(data: bytes, path: Path, line: int, offset: int, error: type[InputError]) -> str:
     try:
         return data.decode("utf-8")
@@ -140,7 +101,9 @@ _READERS: dict[str, Callable[[Path, type[InputError]], Iterator[Located]]] = {
     ".jsonl": _json_lines,
     ".ndjson": _json_lines,
     ".json": _json_file,
-    ".parquet": _parquet,
+    ".parquet": read_parquet,
+    ".arrow": read_arrow,
+    ".feather": read_arrow,
 }
 
 SUFFIXES = tuple(_READERS)

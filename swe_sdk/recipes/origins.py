@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from swe_sdk.errors import DatasetError, PrerequisiteError, did_you_mean
+from swe_sdk.errors import DatasetError, did_you_mean
 from swe_sdk.paths import bundled_datasets_dir
-from swe_sdk.recipes.files import SUFFIXES, Located, read_rows, rows_by_id, rows_in_memory
+from swe_sdk.recipes.files import SUFFIXES, read_rows, rows_by_id, rows_in_memory
+from swe_sdk.recipes.hub import from_disk, from_hub, is_saved
+from swe_sdk.recipes.located import Located
 
 Rows = Iterable[Mapping[str, Any]] | Mapping[str, Mapping[str, Any]]
 
@@ -27,8 +28,8 @@ class Origin(NamedTuple):
     rows: Iterator[Located]
 
 
-def open_rows(source: str | Path | Rows) -> Origin:
-    """The rows of a source as :func:`swe_sdk.recipes.dataset.load_tasks` takes it.
+def open_rows(source: str | Path | Rows, split: str | None = None) -> Origin:
+    """The rows of a source as :func:`swe_sdk.recipes.dataset.load_tasks` takes it; ``split`` is of a hub's data set.
 
     Raises ``DatasetError`` or ``PrerequisiteError``, here or while the rows are read.
     """
@@ -37,12 +38,14 @@ def open_rows(source: str | Path | Rows) -> Origin:
     if not isinstance(source, str | Path):
         return Origin("", Path.cwd(), rows_in_memory(_checked(source), "row"))
     path = _find(source)
+    if path is not None and is_saved(path):
+        return Origin(path.name, Path.cwd(), rows_in_memory(from_disk(path, split), f"{path} row"))
     if path is not None:
         file = path / _FILE if path.is_dir() else path
         return Origin(path.name if path.is_dir() else path.stem, file.parent, read_rows(file))
     text = str(source)
     if _HUB_ID.fullmatch(text) and not text.endswith(SUFFIXES):
-        return Origin(text, Path.cwd(), rows_in_memory(_from_hub(text), f"{text} row"))
+        return Origin(text, Path.cwd(), rows_in_memory(from_hub(text, split), f"{text} row"))
     _nothing(text)
 
 
@@ -71,23 +74,3 @@ def _nothing(source: str) -> NoReturn:
         bundled = [path.parent.name for path in bundled_datasets_dir().glob(f"*/{_FILE}")]
         raise DatasetError(f"there is no bundled data set and no file {source!r}", remedy=did_you_mean(source, bundled))
     raise DatasetError(f"there is no file or folder {source!r}", remedy="check the path")
-
-
-def _from_hub(name: str) -> Iterable[Any]:
-    try:
-        load_dataset = import_module("datasets").load_dataset
-    except (ImportError, AttributeError):
-        raise PrerequisiteError(
-            f"there is no file {name}, and loading it from the hub needs the datasets package",
-            remedy="pip install datasets, or check the path",
-        ) from None
-    try:
-        splits: Mapping[str, Iterable[Any]] = load_dataset(name)
-    except Exception as problem:  # the package lets through the errors of many libraries
-        raise DatasetError(f"{name} cannot be loaded from the hub: {problem}", remedy="check its name") from problem
-    if "test" in splits:
-        return splits["test"]
-    if len(splits) == 1:
-        return next(iter(splits.values()))
-    remedy = f'give its rows: load_tasks(datasets.load_dataset("{name}", split=...)); it has {", ".join(splits)}'
-    raise DatasetError(f"{name} has no test split", remedy=remedy)

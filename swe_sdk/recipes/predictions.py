@@ -10,7 +10,9 @@ from typing import Any
 from swe_sdk.errors import PredictionsError, did_you_mean
 from swe_sdk.model.patch import EMPTY_PATCH, Patch
 from swe_sdk.model.task import Task
-from swe_sdk.recipes.files import Located, read_rows, rows_by_id
+from swe_sdk.recipes.files import read_rows, rows_by_id
+from swe_sdk.recipes.located import Located
+from swe_sdk.recipes.trajectories import as_prediction
 
 _TEXT = "model_patch"
 _ENCODED = "model_patch_base64"
@@ -24,9 +26,10 @@ def load_predictions(source: Predictions, tasks: Iterable[Task]) -> dict[str, Pa
     """The patches to grade, by instance id; tasks without a prediction are left out.
 
     ``source`` is "gold", "empty" or "wrong" (the tasks' own patches; "wrong" ones are plausible and must fail), a path
-    to a .jsonl or .json file of the official form (``instance_id``, ``model_patch``, which may be null, or
-    ``model_patch_base64``; a list, one object a line, or objects by id), a mapping of ids to patches, or such objects
-    in memory. Patches are not decoded: text that was read with surrogate escapes gives back its bytes.
+    to a file, a mapping of ids to patches, or objects in memory. A .jsonl, .json, .parquet or .arrow file has the
+    official form (``instance_id``, ``model_patch``, which may be null, or ``model_patch_base64``; a list, one object a
+    line, or objects by id), or holds trajectories: OpenHands' ``output.jsonl``, those of SWE-agent and mini-swe-agent.
+    Patches are not decoded: text that was read with surrogate escapes gives back its bytes.
 
     Raises :class:`~swe_sdk.errors.PredictionsError`, which names the line.
     """
@@ -69,15 +72,22 @@ def _located(source: Any) -> Iterator[Located]:
 def _read(where: str, value: Any) -> tuple[str, Patch]:
     if not isinstance(value, Mapping):
         raise PredictionsError(f"{where}: a prediction must be an object", remedy=_SHAPE)
+    value = as_prediction(value)
     name = value.get("instance_id")
     if not isinstance(name, str):
         raise PredictionsError(f"{where}: it has no instance_id", remedy=_SHAPE)
     where = f"{where} ({name})"
     present = [field for field in (_TEXT, _ENCODED) if field in value]
     if len(present) != 1:
-        problem = f"it has both {_TEXT} and {_ENCODED}" if present else f"it has no {_TEXT}"
+        problem = f"it has both {_TEXT} and {_ENCODED}" if present else f"it has no {_TEXT}{_trouble(value)}"
         raise PredictionsError(f"{where}: {problem}", remedy=_SHAPE)
     return name, (_text if present == [_TEXT] else _encoded)(where, value[present[0]])
+
+
+def _trouble(value: Mapping[str, Any]) -> str:
+    """What a trajectory says went wrong."""
+    error = value.get("error")
+    return f" (the agent ended with: {error[:200]})" if isinstance(error, str) and error else ""
 
 
 def _text(where: str, value: Any) -> Patch:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from swe_sdk.model.environment import WORKDIR, Environment
+from swe_sdk.errors import UnknownParser
+from swe_sdk.model.environment import WORKDIR, Environment, ImageEnvironment
 from swe_sdk.model.outcome import MISSING, TestReport
 from swe_sdk.model.patch import EMPTY_PATCH
 from swe_sdk.model.task import GradingSpec, Task
@@ -36,6 +37,7 @@ _FIELDS = (
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _WORDS = {PASSED: PASSED, FAILED: FAILED, ERROR: ERROR}
 _HEADING = "short test summary info"
+_SCRIPTS = ("/run_tests.sh", "/testbed/run_tests.sh", "/root/run_tests.sh")
 _RUN = (
     "for folder in / /testbed /root; do\n"
     '  if [ -f "${folder%/}/run_tests.sh" ]; then bash "${folder%/}/run_tests.sh"; exit $?; fi\n'
@@ -45,6 +47,7 @@ _RUN = (
 )
 _LADDER = (Rung(name="git-apply", command='git apply --whitespace=fix "$PATCH"'),)
 _SHOWN = 3
+_PARSER = "r2e_pytest"
 
 HIDDEN = ("/r2e_tests", "/root/r2e_tests", "/testbed/r2e_tests", "/run_tests.sh", "/root/run_tests.sh")
 """Where the images of this family keep the hidden tests; an agent's box must not have them."""
@@ -54,8 +57,8 @@ class R2EGymRecipe:
     """Rows, commands and verdicts of R2E-Gym; see :class:`swe_sdk.recipes.contract.Recipe`.
 
     Resolved means that the parsed results equal ``expected_output_json``: the same tests, the same statuses, no other.
-    Our rules add that at least one test must be expected to pass, and that a test which is reported twice and fails
-    once has failed. ``compat="legacy"`` has neither.
+    Our rules add that at least one test must be expected to pass, and that a test which is reported twice, in whichever
+    summaries, and fails once has failed. ``compat="legacy"`` has neither.
     """
 
     def __init__(self, compat: str = "") -> None:
@@ -85,27 +88,40 @@ class R2EGymRecipe:
     def _parts(self, row: Row, root: Path) -> tuple[Environment, GradingSpec]:
         images = ("docker_image", "image_name", "image")
         environment = environment_of(row, root, lambda: image_field(row, *images), WORKDIR)
-        expected = {
-            plain_name(name): status for name, status in row.mapping("expected_output_json").texts_by_name().items()
-        }
+        if isinstance(environment, ImageEnvironment):
+            environment = environment.model_copy(update={"hidden": HIDDEN})
+        expected = {plain_name(name): status for name, status in row.text_map("expected_output_json").items()}
         grading = GradingSpec(
             test_patch=row.patch("test_patch") or EMPTY_PATCH,
             fail_to_pass=tuple(name for name, status in expected.items() if status == PASSED),
             expected=expected,
             test_command=_RUN,
-            parser="r2e_pytest",
+            parser=_PARSER,
             gold_patch=row.patch("patch"),
             wrong_patch=row.patch("wrong_patch"),
         )
         return environment, grading
 
+    remedy = "use an image of this family, or give the row a test_patch that brings run_tests.sh"
+
+    def brings(self, task: Task) -> tuple[tuple[str, str], ...]:
+        """Nothing."""
+        return ()
+
+    def needs(self, task: Task) -> tuple[tuple[str, ...], ...]:
+        """The script that runs the tests, where an image should have it: without it nothing can be measured."""
+        has_own = task.grading.test_patch.exists or not isinstance(task.environment, ImageEnvironment)
+        return () if has_own else (_SCRIPTS,)
+
     def parse(self, task: Task, section: str) -> dict[str, str]:
-        """``{test: status}`` of pytest's summary; never raises.
+        """``{test: status}`` of pytest's summary; raises ``UnknownParser`` where the task names another parser.
 
         A test is what stands behind the file's ``::``, its parts joined by dots, cut at `` - ``, without colours.
         """
+        if task.grading.parser != _PARSER:
+            raise UnknownParser(task.grading.parser, (_PARSER,))
         found: dict[str, str] = {}
-        for name, status in _summary(section):
+        for name, status in _summary(section, first_only=bool(self.compat)):
             found[name] = status if self.compat else combine(found.get(name), status)
         return found
 
@@ -127,11 +143,13 @@ def plain_name(name: str) -> str:
     return _ANSI.sub("", name).partition(" - ")[0].strip()
 
 
-def _summary(log: str) -> list[tuple[str, str]]:
-    """The lines ``STATUS path::test`` of the (last) summary."""
-    _, heading, summary = _ANSI.sub("", log).rpartition(_HEADING)
+def _summary(log: str, *, first_only: bool) -> list[tuple[str, str]]:
+    """The lines ``STATUS path::test`` of the first summary, or of all: one that is printed after it undoes nothing."""
+    summary = _ANSI.sub("", log).partition(_HEADING)[2]
+    if first_only:
+        summary = summary.partition(_HEADING)[0]
     found = []
-    for line in summary.split("\n") if heading else ():
+    for line in summary.split("\n"):
         word, _, test = line.strip().partition(" ")
         if word in _WORDS:
             _, colons, name = test.partition("::")

@@ -10,6 +10,7 @@ from typing import Any
 from swe_sdk.errors import PrerequisiteError, UnknownFamily
 from swe_sdk.recipes.compat import split_family
 from swe_sdk.recipes.contract import Recipe
+from swe_sdk.recipes.nested import EVALUATORS, NestedRecipe
 from swe_sdk.recipes.nv_internal import NvInternalRecipe
 from swe_sdk.recipes.r2e_gym import R2EGymRecipe
 from swe_sdk.recipes.swe_bench import SweBenchRecipe
@@ -35,12 +36,15 @@ def recipe_names() -> tuple[str, ...]:
 
 @cache
 def get_recipe(family: str) -> Recipe:
-    """The process-wide recipe of that family; ``family@compat`` is the one with another harness's rules.
+    """The process-wide recipe of that family; ``family@compat`` is the one with another harness's rules, and
+    ``family@nested`` the one that asks the family's own evaluator.
 
     Other packages are looked at only for a name that is not our own. Raises ``UnknownFamily``, ``InputError`` for rules
     that the family does not have, or ``PrerequisiteError`` where another package's recipe cannot be loaded.
     """
     name, compat = split_family(family)
+    if compat == "nested" and name in EVALUATORS:
+        return NestedRecipe(get_recipe(name))
     if name in _BUILTIN:
         return _BUILTIN[name](compat) if compat else _BUILTIN[name]()
     offered = _offered()

@@ -109,11 +109,8 @@ class Fields:
 
     def text_map(self, name: str) -> dict[str, str]:
         """An object of texts, such as environment variables; an absent field is an empty one."""
-        return self.mapping(name).texts_by_name() if name in self else {}
-
-    def texts_by_name(self) -> dict[str, str]:
-        """All fields of this object, each of which must hold text."""
-        return {self._text("name", key): self._text(str(key), value) for key, value in self._data.items()}
+        variables = self.mapping(name)._data if name in self else {}
+        return {self._text(name, key): self._text(f"{name}.{key}", value) for key, value in variables.items()}
 
     def first_text(self, *names: str) -> str | None:
         """The text under the first of ``names`` that is there, or None."""

@@ -9,6 +9,7 @@ from typing import Any
 from swe_sdk.errors import InputError
 from swe_sdk.model.record import Record
 from swe_sdk.model.task import Task
+from swe_sdk.recipes import compat as compats
 from swe_sdk.recipes.contract import Resolution, Rung
 from swe_sdk.recipes.parsers import official_section, parse_log, parse_official_log
 from swe_sdk.recipes.parsers.section import suite_ran
@@ -40,13 +41,17 @@ class SweBenchRecipe:
     skipped tests, knows no cut test ids and trusts any exit code.
     """
 
-    family = "swe-bench"
     ladder = _LADDER
 
     def __init__(self, compat: Compat = "5.x") -> None:
         if compat not in ("5.x", "4.1.0"):
             raise InputError(f"unknown compat {compat!r}", remedy='use "5.x" or "4.1.0"')
         self.compat: Compat = compat
+
+    @property
+    def family(self) -> str:
+        """``swe-bench``, or with older rules, ``swe-bench@4.1.0``."""
+        return compats.named("swe-bench", "" if self.compat == "5.x" else self.compat)
 
     @property
     def version(self) -> str:
@@ -67,7 +72,7 @@ class SweBenchRecipe:
         Where a ``fail_only`` task's section names no failure but its runner counted tests, the only entry is
         ``SUITE_RAN``: such a run passed, and an empty one did not take place.
         """
-        statuses = parse_log(task.grading.parser, section, task.instance_id)
+        statuses = parse_log(task.grading.parser, section, task.instance_id, task.version)
         if not statuses and task.grading.eval_type == "fail_only" and suite_ran(section):
             return {SUITE_RAN: "PASSED"}
         return statuses
@@ -85,11 +90,11 @@ class SweBenchRecipe:
         return OfficialReport(found=True, resolved=officially_resolved(status), tests_status=status)
 
     def _official_statuses(self, task: Task, log: str) -> dict[str, str] | None:
-        parser, instance = task.grading.parser, task.instance_id
+        parser, instance, version = task.grading.parser, task.instance_id, task.version
         if self.compat == "5.x":
-            parsed = parse_official_log(parser, log, instance)
+            parsed = parse_official_log(parser, log, instance, version)
             return parsed.statuses if parsed.section.found else None
         section = official_section(log)
         if not section.found:
             return None
-        return parse_log(parser, section.text, instance) or parse_log(parser, log, instance)
+        return parse_log(parser, section.text, instance, version) or parse_log(parser, log, instance, version)

@@ -40,7 +40,7 @@ class Framework:
 _PYTEST = Framework("pytest_lines", '--junitxml="{dir}/output.xml"', "output.xml")
 _JVM = Framework("junit_xml", reports=_MAVEN)
 _TESTING = Framework("swift_lines", '--disable-xctest --parallel --xunit-output "{dir}/output.xml"', "output*.xml")
-_TAP = Framework("tap_strict")
+_TAP = Framework("tap_points")
 
 FRAMEWORKS: dict[str, Framework] = {
     "pytest": _PYTEST,
@@ -51,7 +51,7 @@ FRAMEWORKS: dict[str, Framework] = {
         "jest_report", '--reporter=json --outputFile="{dir}/output.json"', "output.json", report="jest_report"
     ),
     "mocha": Framework(
-        "mocha_spec",
+        "mocha_marks",
         '--reporter json --reporter-options output="{dir}/output.json"',
         "output.json",
         report="mocha_report",
@@ -73,7 +73,7 @@ FRAMEWORKS: dict[str, Framework] = {
     "bespoke_libgeos": Framework("geos_lines"),
     "tap": _TAP,
     "tape": _TAP,
-    "hardhat": Framework("mocha_spec"),
+    "hardhat": Framework("mocha_marks"),
 }
 ALIASES = {"cargo_nextest": "cargo-nextest", "bespoke": "bespoke_libgeos"}
 

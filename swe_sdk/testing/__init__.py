@@ -2,6 +2,7 @@
 
 * :class:`~swe_sdk.testing.fake.FakeProvider`: a provider in memory, or around a real one, with faults and counters.
 * :mod:`~swe_sdk.testing.provider_suite`: what every sandbox provider must do, as tests or as a report.
+* :mod:`~swe_sdk.testing.recipe_suite`: what every recipe must do with every row, as tests or as a report.
 """
 
 from __future__ import annotations
@@ -9,5 +10,14 @@ from __future__ import annotations
 from swe_sdk.testing.fake import FakeProvider
 from swe_sdk.testing.faults import Fault
 from swe_sdk.testing.provider_suite import ProviderSettings, ProviderSuite, run_provider_suite
+from swe_sdk.testing.recipe_suite import RecipeSuite, run_recipe_suite
 
-__all__ = ["FakeProvider", "Fault", "ProviderSettings", "ProviderSuite", "run_provider_suite"]
+__all__ = [
+    "FakeProvider",
+    "Fault",
+    "ProviderSettings",
+    "ProviderSuite",
+    "RecipeSuite",
+    "run_provider_suite",
+    "run_recipe_suite",
+]

@@ -24,7 +24,7 @@ _TIMED = re.compile(r"(.*)\(\d+ms\)")
 def parse_calypso(log: str) -> dict[str, str]:
     """After each jest command of the shell's trace: ``✓ name (5ms)`` and ``✕ name`` to ``{suites - name: status}``."""
     found: dict[str, str] = {}
-    suites = Suites(IdBudget(log))
+    suites = Suites(IdBudget(log), " - ")
     for run in log.split(_COMMAND)[1:]:
         for line in run.split("\n"):
             if line.startswith(_STOPS):

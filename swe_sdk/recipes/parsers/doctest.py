@@ -90,13 +90,11 @@ class _Reader:
                 self.open_subcases[-1].passed &= inner.passed
 
     def statuses(self) -> dict[str, str]:
-        return {
-            name: PASSED if subcase.passed else FAILED for subcases in self.cases for name, subcase in subcases
-        }
+        return {name: PASSED if subcase.passed else FAILED for subcases in self.cases for name, subcase in subcases}
 
     def _enlist(self, name: str) -> None:
         for case, subcases in self.open_cases:
-            full = None if self.budget.spent else self.budget.join(" > ", (case, name))
+            full = None if self.budget.spent else self.budget.join(case, " > ", name)
             if full is None:
                 break
             subcases.append((full, self.open_subcases[-1]))
@@ -161,7 +159,8 @@ class _StrictReader:
         self.path.append(_Place(str(attributes.get("name"))))
 
     def _record(self, status: str) -> None:
-        name = self.budget.join(" > ", [place.name for place in self.path])
+        outer = " > ".join(place.name for place in self.path[:-1])
+        name = self.budget.join(outer, " > " if outer else "", self.path[-1].name)
         if name is not None:
             self.found[name] = combine(self.found.get(name), status)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from swe_sdk.recipes.parsers.status import ERROR, FAILED, PASSED, SKIPPED, combine
-from swe_sdk.recipes.parsers.text import without_escapes
+from swe_sdk.recipes.parsers.text import plain_lines
 
 _TAG = re.compile(r"\[\s*(OK|FAILED)\s*\]\s")
 _DURATION = re.compile(r"\s\(")
@@ -27,7 +27,7 @@ def parse_googletest(log: str) -> dict[str, str]:
         if "]" in line and ("OK" in line or "FAILED" in line):
             line = line.strip()
             end = _last_duration(line) if line.endswith(")") else -1
-            tags = [tag for tag in _TAG.finditer(line, 0, end)] if end >= 0 else []
+            tags = list(_TAG.finditer(line, 0, end)) if end >= 0 else []
             if tags:
                 found[line[tags[-1].end() : end]] = PASSED if tags[-1][1] == "OK" else FAILED
     return found
@@ -46,11 +46,11 @@ def parse_gtest(log: str) -> dict[str, str]:
 
     * A result counts if the test it names is the one that runs, and may stand behind what the test printed.
     * A test in the list of failures is FAILED whatever else is said of it. Tests of one name: FAILED if one failed.
-    * A test that runs and has no result (the program crashed, the run was cut off) is ERROR. Disabled ones are left out.
+    * A test that runs and has no result (a crash, the run was cut off) is ERROR. Disabled ones are left out.
     """
     found: dict[str, str] = {}
     running: dict[str, str] = {}
-    for line in without_escapes(log).replace("\r\n", "\n").split("\n"):
+    for line in plain_lines(log):
         if "[ " not in line:
             continue
         match = _PREFIX.fullmatch(line)

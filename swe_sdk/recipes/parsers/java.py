@@ -55,7 +55,7 @@ def parse_gradle_custom(log: str) -> dict[str, str]:
         end = len(line) - _WORD_LENGTH - 1
         if status and end > 1 and line[0] != ">" and line[end].isspace():
             found[line[:end]], pending = status, ""
-        elif " " in line or not line.isascii() or not line.isprintable():
+        elif ">" in line:
             words = line.split()
             if len(words) == 3 and words[1] == ">" and line[0] != ">":
                 pending = line

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 from swe_sdk.recipes.parsers.ids import IdBudget
 from swe_sdk.recipes.parsers.status import FAILED, PASSED, SKIPPED, combine
-from swe_sdk.recipes.parsers.text import indent_of, without_escapes
+from swe_sdk.recipes.parsers.suites import Suites
+from swe_sdk.recipes.parsers.text import indent_of, plain_lines
 
 _MARKS = {"✓": PASSED, "✕": FAILED, "○": SKIPPED}
 _STARTS = tuple(_MARKS)
@@ -22,6 +23,7 @@ _JSON_STARTS = ("[PASSED]", "[FAILED]")
 _FILE = re.compile(r"(PASS|FAIL) (\S.*?)(?: \([\d.]+ m?s\))?")
 _TOOK = re.compile(r" \([\d.]+ m?s\)$")
 _HEADING = "  ● "
+_ARROW = " \u203a "  # a single angle quotation mark
 _BROKEN = "Test suite failed to run"
 
 
@@ -66,7 +68,7 @@ def parse_jest_verbose(log: str) -> dict[str, str]:
     * Todos are left out: nothing was run for them.
     """
     reader = _Reader(IdBudget(log))
-    for line in without_escapes(log).replace("\r\n", "\n").split("\n"):
+    for line in plain_lines(log):
         reader.read(line)
     return reader.found
 
@@ -77,7 +79,10 @@ class _Reader:
     found: dict[str, str] = field(default_factory=dict)
     file: str = ""
     listing: bool = False
-    suites: list[tuple[int, str]] = field(default_factory=list)
+    suites: Suites = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.suites = Suites(self.budget, " > ")
 
     def read(self, line: str) -> None:
         match = _FILE.fullmatch(line) if line.startswith(("PASS ", "FAIL ")) else None
@@ -95,21 +100,20 @@ class _Reader:
         self.listing = False
         if heading == _BROKEN and self.file:
             self.found[self.file] = FAILED
-        elif (name := heading.replace(" › ", " > ")) in self.found:
+        elif (name := heading.replace(_ARROW, " > ")) in self.found:
             self.found[name] = FAILED
 
     def _listed(self, line: str) -> None:
-        indent, text = indent_of(line), line.strip()
-        while self.suites and self.suites[-1][0] >= indent:
-            self.suites.pop()
+        text = line.strip()
         if text.startswith("✎ todo "):
             return
         if text[:2] not in ("✓ ", "✕ ", "○ "):
-            self.suites.append((indent, text))
+            self.suites.enter(line)
             return
+        self.suites.leave(indent_of(line))
         name = _TOOK.sub("", text[2:])
         if text[0] == "○":
             name = name.removeprefix("skipped ")
-        found = self.budget.join(" > ", (*(suite for _, suite in self.suites), name))
+        found = self.suites.name(name)
         if found is not None:
             self.found[found] = combine(self.found.get(found), _MARKS[text[0]])

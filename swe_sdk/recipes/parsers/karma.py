@@ -21,9 +21,9 @@ def parse_karma(log: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     budget, depth, started = IdBudget(log), -1, False
-    suites: list[str] = []
+    suites = [""]  # for each open suite the beginning of its tests' ids
     for line in log.split("\n"):
-        if line.startswith("SUMMARY:"):
+        if line.startswith("SUMMARY:") or budget.spent:
             break
         if "Starting browser" in line:
             started = True
@@ -32,13 +32,13 @@ def parse_karma(log: str) -> dict[str, str]:
         if match is None:
             continue
         if match[2]:
-            name = budget.join(" > ", (*suites, match[3]))
+            name = budget.join(suites[-1], "", match[3])
             if name is not None:
                 found[name] = PASSED if match[2] == "✔" else FAILED
         elif match[1]:
-            if len(match[1]) > depth:
-                suites.append(match[3])
-            elif len(match[1]) < depth and suites:
+            if len(match[1]) > depth and (inner := budget.join(suites[-1], match[3], " > ")) is not None:
+                suites.append(inner)
+            elif len(match[1]) < depth and len(suites) > 1:
                 suites.pop()
             depth = len(match[1])
     return found

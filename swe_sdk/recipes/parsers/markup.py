@@ -1,9 +1,9 @@
 """Elements of markup taken out of a text, as the official parser of p5.js takes them out.
 
-Its rule, applied until it no longer applies: the first ``<name>`` that has a ``</name>`` anywhere after it, and all up to
-the first of these, is replaced by as many ``<name>`` as stood in between. What is left and right of a removed element
-may make a tag together. Done by the letter this takes time that grows with the square of the text; here the text is
-read once, and what was read and cannot be removed any more is kept apart.
+Its rule, applied until it no longer applies: the first ``<name>`` that has a ``</name>`` anywhere after it, and all up
+to the first of these, is replaced by as many ``<name>`` as stood in between. What is left and right of a removed
+element may make a tag together. Done by the letter this takes time that grows with the square of the text; here the
+text is read once, and what was read and cannot be removed any more is kept apart.
 """
 
 from __future__ import annotations
@@ -51,11 +51,15 @@ class _Kept:
         self.by_name[name].append(self.length)
         self.add(f"<{name}>")
 
-    def beginning(self) -> str:
-        """The beginning of a tag that the text ends with, or nothing."""
-        if not self.partial or self.partial[-1][1] != self.length:
-            return ""
-        self.text.seek(self.partial[-1][0])
+    @property
+    def beginning(self) -> int:
+        """The length of the beginning of a tag that the text ends with; 0 where it does not end with one."""
+        at_end = bool(self.partial) and self.partial[-1][1] == self.length
+        return self.length - self.partial[-1][0] if at_end else 0
+
+    def last(self, length: int) -> str:
+        """The last characters."""
+        self.text.seek(self.length - length)
         return self.text.read()
 
     def cut(self, at: int) -> None:
@@ -89,16 +93,16 @@ class _Removal:
 
     def _joined(self) -> bool:
         """Read the tag that what was kept makes with what follows it, if there is one."""
-        beginning = self.kept.beginning()
-        if not beginning:
-            return False
-        rest = (_SLASH_AND_NAME if beginning == "<" else _NAME).match(self.text, self.at)
+        beginning = self.kept.beginning
+        rest = (_SLASH_AND_NAME if beginning == 1 else _NAME).match(self.text, self.at)
         end = rest.end() if rest else self.at
-        tag = _TAG.fullmatch(beginning + self.text[self.at : end + 1])
+        if not beginning or not self.text.startswith(">", end):
+            return False
+        tag = _TAG.fullmatch(self.kept.last(beginning) + self.text[self.at : end + 1])
         if tag is None:
             return False
         self.at = end + 1
-        self.kept.cut(self.kept.length - len(beginning))
+        self.kept.cut(self.kept.length - beginning)
         openings = self.kept.by_name.get(tag[2], []) if tag[1] else []
         if not tag[1]:
             self._open(tag[2], 1)

@@ -15,12 +15,11 @@ from typing import Any
 from swe_sdk.recipes.parsers.ids import IdBudget
 from swe_sdk.recipes.parsers.status import FAILED, PASSED
 from swe_sdk.recipes.parsers.suites import Suites
-from swe_sdk.recipes.parsers.test_files import parse_carbon
-from swe_sdk.recipes.parsers.text import one_line, rests
+from swe_sdk.recipes.parsers.text import line_ends, one_line
 
 _PRISM_COMMAND = "./node_modules/.bin/mocha tests/run.js --reporter json"
 _LIGHTHOUSE_COMMAND = "./node_modules/.bin/mocha --reporter json"
-_TITLE = re.compile(r'"fullTitle":\s"')
+_TITLE = line_ends('"fullTitle":', r'\s"', r'(.*",)\n')
 _SUMMARY = re.compile(r"\n[ \t]*\d+ passing")
 _DURATION = re.compile(r"\(\d+ms\)")
 _NUMBER = re.compile(r"\d+\)")
@@ -42,7 +41,7 @@ def parse_highlightjs(log: str) -> dict[str, str]:
     Only the last suite is in an id; any other line with two spaces before it counts as one.
     """
     found: dict[str, str] = {}
-    budget, suite = IdBudget(log), ()
+    suites = Suites(IdBudget(log), ".")
     end = _SUMMARY.search(log)
     for line in log[: end.start() if end else len(log)].split("\n"):
         text = line.strip()
@@ -50,11 +49,12 @@ def parse_highlightjs(log: str) -> dict[str, str]:
         number = None if passed else _NUMBER.match(text)
         if passed or number:
             test = _DURATION.sub("", text[number.end() if number else 1 :]).strip()
-            name = budget.join(".", (*suite, test))
+            name = suites.name(test)
             if name is not None:
                 found[name] = PASSED if passed else FAILED
         elif line.startswith("  "):
-            suite = (text,)
+            suites.clear()
+            suites.enter(line)
     return found
 
 
@@ -93,7 +93,7 @@ def parse_lighthouse_mocha(log: str) -> dict[str, str]:
     budget = IdBudget(log)
     for run in _FILES_RUN.split(log)[1:]:
         end = _PASSING.search(run)
-        suites = Suites(budget)
+        suites = Suites(budget, " - ")
         for line in run[: end.start() if end else len(run)].strip().split("\n"):
             match, status = _result(line.strip())
             if match is None:
@@ -112,19 +112,6 @@ def parse_lighthouse_json(log: str) -> dict[str, str]:
         failures = run.rpartition('"failures": [')[2]
         found.update(dict.fromkeys(_titles(_up_to(failures, "],")), FAILED))
     return found
-
-
-parse_lighthouse_jest = parse_carbon
-
-
-def choose_lighthouse(version: str | None) -> str:
-    """Which of the three forms a version of lighthouse uses; one that is no number counts as a new one."""
-    if version in ("9.5", "10.0", "10.2"):
-        return "mocha"
-    try:
-        return "json" if version is not None and not float(version) >= 3 else "jest"
-    except ValueError:
-        return "jest"
 
 
 def _report(text: str) -> dict[str, str]:
@@ -161,7 +148,7 @@ def _result(text: str) -> tuple[str | None, str]:
 
 
 def _titles(text: str) -> Iterable[str]:
-    return rests(text, _TITLE, '",')
+    return [end[:-2] for end in _TITLE.findall(text) if end]
 
 
 def _up_to(text: str, end: str) -> str:

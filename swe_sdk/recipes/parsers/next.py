@@ -24,7 +24,7 @@ _SUCCESS = re.compile(r"^\s{4}✓\s(.*)\(", re.MULTILINE)
 def parse_next_karma(log: str) -> dict[str, str]:
     """After the start of each browser: ``✓ name`` and ``✗ name`` to ``{suites - name: status}``."""
     found: dict[str, str] = {}
-    suites = Suites(IdBudget(log))
+    suites = Suites(IdBudget(log), " - ")
     for run in _without_assertions(without_escapes(log)).split(_COMMAND)[1:]:
         for line in run.rpartition(_STARTED)[2].split("\n"):
             if line.startswith("TOTAL"):
@@ -46,7 +46,7 @@ def parse_next_cypress(log: str) -> dict[str, str]:
     for spec, text in _specs(log):
         for pattern, status in ((_FAILURE, FAILED), (_SUCCESS, PASSED)):
             for test in pattern.findall(text):
-                name = budget.join(": ", (spec, test.strip()))
+                name = budget.join(spec, ": ", test.strip())
                 if name is not None:
                     found[name] = status
     return found
@@ -68,7 +68,7 @@ def _specs(log: str) -> Iterator[tuple[str, str]]:
     """Each spec's name, and the text from there to the next spec."""
     headings = list(_headings(log))
     ends = [start for start, _, _ in headings[1:]] + [len(log)]
-    for (_, text_start, name), end in zip(headings, ends, strict=True):
+    for (_, text_start, name), end in zip(headings, ends, strict=False):  # no heading: one end
         yield name, log[text_start:end]
 
 
@@ -84,8 +84,3 @@ def _headings(log: str) -> Iterator[tuple[int, int, str]]:
             yield start, end + 1, log[name:end]
             free = end + 1
         at = log.find(_SPEC_END, max(free, at + 1))
-
-
-def choose_next(version: str | None) -> str:
-    """Which of the two forms a version of the library uses."""
-    return "cypress" if version == "1.27" else "karma"

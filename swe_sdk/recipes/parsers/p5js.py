@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from swe_sdk.recipes.parsers.markup import without_markup
 from swe_sdk.recipes.parsers.status import FAILED
@@ -24,7 +25,7 @@ def parse_p5js(log: str) -> dict[str, str]:
     for title in _titles(text):
         lines = title.split("\n")
         indents = [0, *map(indent_of, lines)]
-        if all(outer < inner for outer, inner in zip(indents, indents[1:], strict=False)):
+        if all(outer < inner for outer, inner in pairwise(indents)):
             found[":".join(map(str.strip, lines))] = FAILED
     return found
 

@@ -11,7 +11,7 @@ import re
 
 from swe_sdk.recipes.parsers.ids import IdBudget
 from swe_sdk.recipes.parsers.status import FAILED, PASSED, SKIPPED, combine
-from swe_sdk.recipes.parsers.text import without_escapes
+from swe_sdk.recipes.parsers.text import plain_lines
 
 _MARKS = {"✔": PASSED, "✘": FAILED, "↩": SKIPPED}
 _STRICT_MARKS = {**_MARKS, "∅": SKIPPED, "☢": PASSED, "⚠": PASSED}
@@ -31,7 +31,7 @@ def parse_phpunit(log: str) -> dict[str, str]:
         if line.endswith(")") and (end := _end_of_suite(line)) > 1:
             suite = line[:end]
         elif (text := line.lstrip()).startswith(_STARTS):
-            name = budget.join(" > ", (suite, text[1:].lstrip()))
+            name = budget.join(suite, " > ", text[1:].lstrip())
             if name is not None:
                 found[name] = _MARKS[text[0]]
     return found
@@ -52,14 +52,14 @@ def parse_phpunit_testdox(log: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     budget, suite, last = IdBudget(log), "", ""
-    for line in without_escapes(log).replace("\r\n", "\n").split("\n"):
+    for line in plain_lines(log):
         match = _TEST.fullmatch(line)
         if match is None:
             last = line
             continue
         heading = _HEADING.fullmatch(last)
         suite, last = (heading[1] if heading else suite), ""
-        name = budget.join(" > ", (suite, _TOOK.sub("", match[2])))
+        name = budget.join(suite, " > ", _TOOK.sub("", match[2]))
         if suite and name is not None:
             found[name] = combine(found.get(name), _STRICT_MARKS[match[1]])
     return found

@@ -47,15 +47,14 @@ def parse_cucumber(log: str) -> dict[str, str]:
 
 
 def parse_ruby_unit(log: str) -> dict[str, str]:
-    """``test: name: .`` to ``{name: status}``: the last verdict after a colon counts, the first words may be missing."""
+    """``test: name: .`` to ``{name: status}``: the last verdict after a colon counts; ``test: `` may be missing."""
     found: dict[str, str] = {}
     for line in log.split("\n"):
         if ":" in line:
             line = line.strip()
-            verdict = None
-            for verdict in _UNIT.finditer(line, 1):
-                pass
-            if verdict is not None:
+            verdicts = list(_UNIT.finditer(line, 1))
+            if verdicts:
+                verdict = verdicts[-1]
                 prefixed = line.startswith(_UNIT_PREFIX) and verdict.start() > len(_UNIT_PREFIX)
                 name = line[len(_UNIT_PREFIX) if prefixed else 0 : verdict.start()]
                 found[name] = _UNIT_WORDS[verdict[1]]
@@ -72,9 +71,3 @@ def parse_rspec_transformed_json(log: str) -> dict[str, str]:
             if end > 0:
                 found[line[:end]] = status
     return found
-
-
-def choose_jekyll(instance: str | None) -> str:
-    """Which runner an instance of jekyll uses; minitest where its number is not known."""
-    parts = (instance or "").split("-")
-    return "cucumber" if len(parts) > 1 and parts[1] in ("8761", "8771") else "minitest"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from swe_sdk.recipes.parsers.status import FAILED, PASSED, SKIPPED, XFAIL, combine
-from swe_sdk.recipes.parsers.text import without_escapes
+from swe_sdk.recipes.parsers.text import plain_lines
 
 _OFFICIAL = re.compile(r"(ok|not ok) \d+ (.+)")
 _STARTS = ("ok ", "not ok ")
@@ -39,7 +39,7 @@ def parse_tap_strict(log: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     expected = 1
-    for line in without_escapes(log).replace("\r\n", "\n").split("\n"):
+    for line in plain_lines(log):
         if line.startswith("Bail out!"):
             break
         match = _POINT.fullmatch(line) if line.startswith(_STARTS) else None

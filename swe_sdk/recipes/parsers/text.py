@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 _ESCAPE = re.compile(r"\x1b(?:[@-Z\\-_]|\[[0-?]*[ -/]*[@-~])")
 
@@ -11,6 +10,11 @@ _ESCAPE = re.compile(r"\x1b(?:[@-Z\\-_]|\[[0-?]*[ -/]*[@-~])")
 def without_escapes(log: str) -> str:
     """The log without terminal control sequences."""
     return _ESCAPE.sub("", log) if "\x1b" in log else log
+
+
+def plain_lines(log: str) -> list[str]:
+    """The lines of the log without control sequences and carriage returns, for strict parsers."""
+    return without_escapes(log).replace("\r\n", "\n").split("\n")
 
 
 def indent_of(line: str) -> int:
@@ -23,20 +27,13 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def rests(log: str, head: re.Pattern[str], tail: str) -> Iterator[str]:
-    """What stands between a match of ``head`` and a ``tail`` at the end of that line, a line feed after it.
+def line_ends(word: str, head: str, tail: str) -> re.Pattern[str]:
+    """A pattern for ``findall``: of each line with a head and then ``tail``, the tail; else an empty text.
 
-    As ``re.findall(head + "(.*)" + tail + "\\n")`` gives it, but in time linear in the log.
+    A head is a word and a pattern, which may hold line feeds, but the word only where no white space follows it.
+    Where the tail is not found the rest of the line is passed over, for no other head of that line could help; but the
+    last of them may end in the next line. So the time is linear in the log, where ``findall(head + tail)`` takes the
+    square for a line of many heads.
     """
-    at, end = 0, -1
-    while match := head.search(log, at):
-        start = match.end()
-        if start > end:
-            end = log.find("\n", start)
-            if end < 0:
-                return
-        if start + len(tail) <= end and log.startswith(tail, end - len(tail)):
-            yield log[start : end - len(tail)]
-            at = end + 1
-        else:
-            at = match.start() + 1
+    word = re.escape(word)
+    return re.compile(rf"{word}{head}(?:{tail}|.*(?={word}\s)|.*)", re.MULTILINE)

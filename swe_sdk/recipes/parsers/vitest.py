@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 
 from swe_sdk.recipes.parsers.status import FAILED, PASSED, SKIPPED, combine
-from swe_sdk.recipes.parsers.text import without_escapes
+from swe_sdk.recipes.parsers.text import plain_lines
 
-_MARKS = {"✓": PASSED, "×": FAILED, "↓": SKIPPED}
+_TIMES = "\u00d7"  # the multiplication sign
+_MARKS = {"✓": PASSED, _TIMES: FAILED, "↓": SKIPPED}
 _STARTS = tuple(_MARKS)
 _ENDING = re.compile(r"\s(?:\d+\s*m?s?|\[skipped\])$")
-_RESULT = re.compile(r" ([✓×↓]) (\S.*? > .*?\S)(?: +\d+m?s| \[.*\])?")
+_RESULT = re.compile(rf" ([✓{_TIMES}↓]) (\S.*? > .*?\S)(?: +\d+m?s| \[.*\])?")
 _FAILURE = re.compile(r" FAIL  (\S.*? > .*\S)")
 
 
@@ -39,7 +40,7 @@ def parse_vitest_verbose(log: str) -> dict[str, str]:
     report at the end is FAILED whatever else is said of it. vitest 1 does not print the tests that it skips.
     """
     found: dict[str, str] = {}
-    for line in without_escapes(log).replace("\r\n", "\n").split("\n"):
+    for line in plain_lines(log):
         if match := _RESULT.fullmatch(line):
             found[match[2]] = combine(found.get(match[2]), _MARKS[match[1]])
         elif match := _FAILURE.fullmatch(line):

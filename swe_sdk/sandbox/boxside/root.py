@@ -23,6 +23,8 @@ _DEVICE_LINKS = {
 }
 MASKED = ("kallsyms", "key-users", "keys")
 """What everybody may read there; the rest of it is closed to whoever is not root on the host."""
+_MASKED_FROM_ROOT = ("iomem", "ioports", "kpagecount", "kpageflags", "slabinfo", "timer_list", "vmallocinfo")
+"""Besides, where a box's programs have the id of the host's root: a zygote in a container that root has started."""
 _PROC_FLAGS = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
 _PROGRAM_CAPS = frozenset(
     {
@@ -168,7 +170,8 @@ def become(uid: int) -> None:
 
 def _mask(proc: str) -> None:
     """Cover what /proc tells of the host's kernel beyond the box's own processes."""
-    for name in MASKED:
+    is_roots = os.stat(proc).st_uid == os.geteuid()  # it is the host's root's, who has no name in other boxes
+    for name in (*MASKED, *(_MASKED_FROM_ROOT if is_roots else ())):
         if os.path.exists(f"{proc}/{name}"):
             kernel.mount("/dev/null", f"{proc}/{name}", None, kernel.MS_BIND)
 

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -76,3 +76,29 @@ def _calibrated(folder: Path) -> Iterator[Log]:
     parsers = {str(row["instance_id"]): str(row["log_parser"]) for file in files for row in _rows(file)}
     for path in sorted((folder / "logs").glob("*/*.log")):
         yield Log(path, parsers[path.parent.name], "calibrated", path.with_suffix(".status.json"))
+
+
+def other_logs() -> list[Log]:
+    """Every shared log that is not of an official Python parser; ``parser`` is empty where no official one fits."""
+    root = datasets()
+    if root is None:
+        return []
+    folder = root / "logs"
+    rows = [row for row in _rows(folder / "index.jsonl") if not _is_python(str(row["framework"]))]
+    return [Log(folder / str(row["file"]), _official_name(row), str(row["format"]), None) for row in rows]
+
+
+def truths() -> list[dict[str, Any]]:
+    """The rows of the index with statuses that are true by construction, and the path of their log as ``path``."""
+    root = datasets()
+    rows = _rows(root / "logs" / "index.jsonl") if root else ()
+    return [{**row, "path": root / "logs" / str(row["file"])} for row in rows if root and row.get("expected_status")]
+
+
+def _is_python(framework: str) -> bool:
+    return framework.startswith(_PREFIX) and framework not in _NOT_PYTHON
+
+
+def _official_name(row: dict[str, object]) -> str:
+    framework = str(row["framework"])
+    return framework if framework.startswith(_PREFIX) else str(row.get("swebench_parser") or "")

@@ -12,6 +12,7 @@ from swebench.harness.grading import get_logs_eval
 from swebench.harness.log_parsers import PARSER_REGISTRY
 
 from swe_sdk.recipes.parsers import decode_log, lenient_section, parse_log, parse_official_log, parser_names
+from swe_sdk.recipes.parsers.registry import PYTHON
 from swe_sdk.recipes.parsers.status import STATUSES
 
 QUICK = settings(
@@ -97,7 +98,7 @@ LINES = st.lists(
     max_size=12,
 ).map(lambda rows: "\n".join(map("".join, rows)))
 
-FAMILIES = [f"parse_log_{name}" for name in parser_names() if f"parse_log_{name}" in PARSER_REGISTRY]
+FAMILIES = [f"parse_log_{name}" for name in sorted(PYTHON)]
 DISTINCT = list({PARSER_REGISTRY[name]: name for name in reversed(FAMILIES)}.values())
 
 

@@ -13,8 +13,9 @@ import pytest
 from swe_sdk.errors import CreateFailed, InputError, SnapshotBusy
 from swe_sdk.sandbox.admission import Admission, AdmissionLimits
 from swe_sdk.sandbox.contract import SandboxSpec
-from swe_sdk.sandbox.leases import LABEL_LEASE
-from swe_sdk.sandbox.providers.docker import snapshots
+from swe_sdk.sandbox.leases import LABEL_OWNER
+from swe_sdk.sandbox.owner import current_owner
+from swe_sdk.sandbox.providers.docker import birth, snapshots
 from swe_sdk.sandbox.providers.docker.provider import DockerProvider
 from tests.sandbox.docker.conftest import MakeBox
 from tests.sandbox.docker.images import busybox_image, debian_image
@@ -109,12 +110,13 @@ async def test_a_chain_of_snapshots_has_no_end(
         await docker_provider.delete_snapshot(name)
     await docker_provider.collect()
     assert {image["Id"] for image in api.images(all=True)} <= images_before
-    assert api.containers(all=True, filters={"label": f"{LABEL_LEASE}"}) == []
+    mine = f"{LABEL_OWNER}={current_owner().label}"
+    assert api.containers(all=True, filters={"label": mine}) == []
 
 
 async def test_a_paused_box_is_frozen_as_it_stands(make_box: MakeBox, docker_provider: DockerProvider) -> None:
     box = await make_box()
-    await box.exec("(while :; do echo x >> /tmp/f; done) > /dev/null 2>&1 &")
+    await box.exec("(while :; do echo x >> /tmp/f; done) > /dev/null 2>&1 & until [ -s /tmp/f ]; do :; done")
     with pytest.raises(SnapshotBusy, match="bash"):
         await docker_provider.snapshot(box)
     await box.pause()
@@ -133,6 +135,16 @@ async def test_a_supervisor_that_cannot_start_is_told(make_box: MakeBox) -> None
         await make_box(limits={"memory_mib": 6})
 
 
+async def test_a_supervisor_that_takes_its_time_is_waited_for(
+    make_box: MakeBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by a loaded machine: who looked after the container meanwhile hung up on its supervisor."""
+    monkeypatch.setattr(birth, "_LOOK_S", 0.001)
+    for _ in range(3):
+        box = await make_box(limits={"cpus": 0.2})
+        assert (await box.exec(["/bin/echo", "there"])).stdout == "there\n"
+
+
 async def test_a_mount_without_a_source_is_a_failed_create(make_box: MakeBox, docker_provider: DockerProvider) -> None:
     with pytest.raises(CreateFailed, match="/no/such/place"):
         await make_box(mounts=[{"source": "/no/such/place", "target": "/mnt"}])
@@ -149,3 +161,21 @@ async def test_boxes_wait_for_a_place(docker_provider: DockerProvider) -> None:
     second = await docker_provider.create(SandboxSpec(image=debian_image()))
     await second.close()
     assert docker_provider.admission.view().boxes.held == ()
+
+
+async def test_many_boxes_at_once_and_few_made_at_a_time(docker_provider: DockerProvider) -> None:
+    docker_provider.admission = Admission(AdmissionLimits(creates=3))
+    most, told = 0, set()
+
+    async def one(number: int) -> None:
+        nonlocal most
+        box = await docker_provider.create(SandboxSpec(image=busybox_image()))
+        most = max(most, len(docker_provider.admission.view().creates.held))
+        told.add((await box.exec(f"echo {number}")).stdout)
+        await box.close()
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(16):
+            tasks.start_soon(one, number)
+    assert told == {f"{number}\n" for number in range(16)}
+    assert 0 < most <= 3

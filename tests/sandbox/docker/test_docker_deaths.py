@@ -23,6 +23,7 @@ from swe_sdk.sandbox.contract import SandboxSpec
 from swe_sdk.sandbox.leases import LABEL_LEASE, LABEL_OWNER, LeaseBook
 from swe_sdk.sandbox.owner import parse_owner
 from swe_sdk.sandbox.providers.docker import probing
+from swe_sdk.sandbox.providers.docker.engine import Engine
 from swe_sdk.sandbox.providers.docker.provider import DockerProvider
 from swe_sdk.sandbox.reaper import reap
 from tests.sandbox.docker.conftest import MakeBox
@@ -184,6 +185,26 @@ async def test_a_lost_answer_to_a_commit_is_reaped(docker_state: Path, tmp_path:
         door.close()
 
 
+async def test_what_others_make_of_our_snapshots_is_theirs(
+    docker_provider: DockerProvider, make_box: MakeBox, api: docker.APIClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their containers and images have our labels, by inheritance."""
+    snapshot = await docker_provider.snapshot(await make_box())
+    name = f"swe_sdk/snapshot:{snapshot.id}"
+    theirs = api.create_container(name, ["/bin/true"], network_disabled=True)["Id"]
+    monkeypatch.setattr("swe_sdk.sandbox.providers.docker.reaping.SLOW_TIMEOUT_S", 0.5)
+    await anyio.sleep(1.5)
+    image = api.commit(theirs)["Id"]
+    try:
+        assert LABEL_LEASE in api.inspect_image(image)["Config"]["Labels"]
+        owned = {found.handle for found in await docker_provider.owned()}
+        assert not owned & {theirs, f"image:{image}"}
+    finally:
+        api.remove_container(theirs)
+        api.remove_image(image)
+        await docker_provider.delete_snapshot(snapshot.id)
+
+
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[PrivateEngine]:
     found = PrivateEngine(Path("/dev/shm") / f"swe_sdk-engine-{os.getpid()}")
@@ -240,6 +261,33 @@ async def test_closing_while_the_engine_is_dead_leaves_it_to_the_reaper(engine: 
     await reap(book, [provider])
     assert book.leases() == []
     assert engine.containers() == []
+    await provider.aclose()
+
+
+async def test_an_engine_that_hangs_holds_nobody_up(
+    engine: PrivateEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commands need no engine; whoever does is told after its time, and what could not be removed is reaped later."""
+    monkeypatch.setattr("swe_sdk.sandbox.providers.docker.box._CLOSE_CAP_S", 3.0)
+    book = LeaseBook(tmp_path / "leases")
+    provider = DockerProvider(state=tmp_path / "state", base_url=engine.url, leases=book)
+    provider.engine = provider.images._engine = Engine(engine.url, call_timeout_s=1.0)
+    spec = await _spec(provider)
+    box = await provider.create(spec)
+    engine.signal(signal.SIGSTOP)
+    try:
+        assert (await box.exec([*_python(provider), "print('goes on')"])).stdout == "goes on\n"
+        with anyio.fail_after(20):
+            with pytest.raises(CreateFailed):
+                await provider.create(spec)
+            await box.close()
+        assert await box.status() == "stopped"
+        assert [lease.state for lease in book.mine()] == ["closing_failed"]
+    finally:
+        engine.signal(signal.SIGCONT)
+    with anyio.fail_after(30):
+        while book.mine() or engine.containers():
+            await reap(book, [provider])
     await provider.aclose()
 
 

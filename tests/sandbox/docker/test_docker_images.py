@@ -16,8 +16,10 @@ from swe_sdk.model.environment import ImageEnvironment
 from swe_sdk.model.ids import new_id
 from swe_sdk.sandbox.contract import SandboxSpec
 from swe_sdk.sandbox.environments import prepare
+from swe_sdk.sandbox.images.reference import ImageReference
 from swe_sdk.sandbox.images.settings import RegistrySettings
 from swe_sdk.sandbox.providers.docker import images
+from swe_sdk.sandbox.providers.docker.engine import Engine
 from swe_sdk.sandbox.providers.docker.images import Images
 from swe_sdk.sandbox.providers.docker.provider import DockerProvider
 from tests.sandbox.docker.images import busybox_image, debian_image
@@ -56,8 +58,13 @@ async def test_an_image_is_pulled_once_however_many_want_it(
     docker_provider: DockerProvider, host: str, pushed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pulls: list[str] = []
-    real = images._pull
-    monkeypatch.setattr(images, "_pull", lambda engine, image: (pulls.append(str(image)), real(engine, image)))
+    real = images.pull
+
+    async def pull(engine: Engine, image: ImageReference) -> None:
+        pulls.append(str(image))
+        await real(engine, image)
+
+    monkeypatch.setattr(images, "pull", pull)
     name = f"{host}/library/{pushed}"
 
     async def one() -> None:
@@ -99,9 +106,14 @@ async def test_a_registry_that_does_not_answer_is_asked_again_and_then_told(
     docker_provider: DockerProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempts: list[object] = []
-    real = images._pull
+    real = images.pull
+
+    async def pull(engine: Engine, image: ImageReference) -> None:
+        attempts.append(image)
+        await real(engine, image)
+
     monkeypatch.setattr(images, "_BACKOFF_S", 0.01)
-    monkeypatch.setattr(images, "_pull", lambda engine, image: (attempts.append(image), real(engine, image)))
+    monkeypatch.setattr(images, "pull", pull)
     with pytest.raises(PullFailed, match="nobody/there"):
         await docker_provider.create(SandboxSpec(image="127.0.0.1:1/nobody/there:1"))
     assert len(attempts) == images.ATTEMPTS

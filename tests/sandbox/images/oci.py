@@ -68,7 +68,7 @@ def zstd(data: bytes) -> bytes:
 
 PACKINGS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "": ("", bytes),
-    "gzip": ("+gzip", lambda data: gzip.compress(data, 1)),
+    "gzip": ("+gzip", lambda data: gzip.compress(data, 1, mtime=0)),
     "zstd": ("+zstd", zstd),
 }
 

@@ -18,6 +18,9 @@ from tests.sandbox.images.engine import pushed
 
 
 class TestLocalOnAnImage(ProviderSuite):
+    """The topics to which it matters what lies below a box."""
+
+    select = ("environment", "exec", "files", "isolation", "lifecycle", "network", "snapshots")
     _folder: ClassVar[Path]
     _things: ClassVar[ExitStack]
 

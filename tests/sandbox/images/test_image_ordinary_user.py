@@ -46,7 +46,7 @@ async def main():
     for record in provider.store.records.images():
         provider.store.delete_snapshot(record.id)
     await provider.aclose()
-    print([str(path) for path in Path(state).glob("*/*") if path.parent.name != "locks"])
+    print([str(path) for path in Path(state).glob("*/*") if path.parent.name not in ("locks", "skeletons")])
 
 anyio.run(main)
 """

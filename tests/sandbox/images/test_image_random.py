@@ -117,7 +117,7 @@ def base(busybox: bytes, tmp_path: Path) -> bytes:
 def test_layers_amount_to_what_the_specification_says(
     provider: LocalProvider, registry: LiveRegistry, base: bytes
 ) -> None:
-    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(st.lists(_ENTRIES, max_size=8), min_size=1, max_size=4))
     def check(script: list[list[tuple[str, str, str]]]) -> None:
         layers, tree = [base], Tree()

@@ -16,7 +16,7 @@ import pytest
 
 from swe_sdk.errors import NoSpace, PullFailed, SandboxError
 from swe_sdk.sandbox.contract import Box, SandboxSpec
-from swe_sdk.sandbox.providers.local import images
+from swe_sdk.sandbox.providers.local import images, room
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
 from tests.leaks import traces_of
 from tests.sandbox.boxes import output
@@ -196,9 +196,10 @@ async def test_a_program_that_is_killed_in_a_pull(provider: LocalProvider, fault
     program = subprocess.Popen([sys.executable, "-c", _PULL, provider.state, faulty.name], stdout=subprocess.DEVNULL)
     assert await anyio.to_thread.run_sync(program.wait) == -signal.SIGKILL
     faulty.answers = []
-    provider.store.sweep()
+    with anyio.fail_after(30):  # what it has just begun to start may hold its lock a moment longer
+        while provider.store.sweep() == 0:
+            await anyio.sleep(0.05)
     assert list((provider.state / "trash").iterdir()) == []
-    assert len(list((provider.state / "owners").iterdir())) <= 2, "ours, and the session's"
     assert provider.store.records.images() == []
     box = await box_of(provider, faulty.name)
     assert await output(box, "cat /data/*") == "012"
@@ -216,10 +217,10 @@ async def test_the_oldest_images_make_room(
     kept = [record.image.name for record in provider.store.records.images() if record.image]
     assert kept == [names[1], names[2], names[0]]
     answers = iter([0, 0, 1 << 40])
-    monkeypatch.setattr(images, "free_bytes", lambda _path: next(answers, 1 << 40))
+    monkeypatch.setattr(room, "free_bytes", lambda _path: next(answers, 1 << 40))
     await provider.ensure_image(names[3])
     assert [record.image.name for record in provider.store.records.images() if record.image] == [names[0], names[3]]
-    monkeypatch.setattr(images, "free_bytes", lambda _path: 0)
+    monkeypatch.setattr(room, "free_bytes", lambda _path: 0)
     with pytest.raises(NoSpace, match="it takes about"):
         await provider.ensure_image(names[1])
     assert provider.store.records.images() == []
@@ -233,7 +234,7 @@ async def test_a_disk_that_is_full(
     faulty: FaultyRegistry, busybox: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size_mib: int
 ) -> None:
     """Full while a layer is fetched, or while it is unpacked."""
-    monkeypatch.setattr(images, "free_bytes", lambda _path: 1 << 40)
+    monkeypatch.setattr(room, "free_bytes", lambda _path: 1 << 40)
     large = MadeImage([system(busybox), layer(entry("zeros", bytes(20 << 20)), entry("noise", os.urandom(1 << 20)))])
     if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size_mib}m", "small", tmp_path], check=False).returncode:
         pytest.skip("no file system can be mounted here")
@@ -254,8 +255,8 @@ async def test_a_disk_that_is_full(
 async def test_a_layer_that_fills_the_disk_is_not_the_archives_fault(
     provider: LocalProvider, faulty: FaultyRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = iter([1 << 40, 1 << 40, images.RESERVE_BYTES + 1000, 100])
-    monkeypatch.setattr(images, "free_bytes", lambda _path: next(answers, 100))
+    answers = iter([1 << 40, 1 << 40, room.RESERVE_BYTES + 1000, 100])
+    monkeypatch.setattr(room, "free_bytes", lambda _path: next(answers, 100))
     with pytest.raises(NoSpace):
         await box_of(provider, faulty.name)
 

@@ -36,11 +36,11 @@ STRUCTURED: Final[dict[str, Callable[[str], dict[str, str]]]] = {
     "lust_lines": parse_lust,
     "mini_test_lines": parse_mini_test,
     "mocha_report": parse_mocha_json,
-    "mocha_spec": parse_mocha_spec,
+    "mocha_marks": parse_mocha_spec,
     "nextest_lines": parse_nextest,
     "pytest_lines": parse_pytest_lines,
     "swift_lines": parse_swift,
-    "tap_strict": parse_tap,
+    "tap_points": parse_tap,
     "telescope_lines": parse_telescope,
 }
 """By the names that :func:`swe_sdk.recipes.parsers.parse_log` takes."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from swe_sdk.sandbox.providers.apptainer.provider import ApptainerProvider
 
 _ENV = {**BASE_ENV, "HOME": "/root", "USER": "root", "LOGNAME": "root"}
-_ROOT = (None, "root", "0")
+_USERS = (None, "agent", "root", "0")
 
 
 class ApptainerBox(LocalBox):
@@ -41,6 +41,6 @@ class ApptainerBox(LocalBox):
             await self._images.retire()
 
     def _user(self, user: str | None) -> int | None:
-        if user not in _ROOT:
+        if user not in _USERS:
             raise CapabilityMissing(f"apptainer boxes have no user {user!r}", remedy='their one user is "root"')
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -175,8 +176,11 @@ class ApptainerProvider(LocalProvider):
         }
 
     def enforcement(self) -> dict[str, Enforcement]:
-        """How limits are kept."""
-        return self._enforcement()
+        """How limits are kept. The kernel counts no processes of root's, and as root that is who programs are."""
+        limits = self._enforcement()
+        if os.geteuid() == 0 and (self.cgroups is None or not self.cgroups.controls("pids")):
+            limits["pids"] = "unavailable"
+        return limits
 
     async def snapshot(self, box: Box) -> Snapshot:
         """Rename the box's layer where nothing runs in it, the same time for any size; copy it where it is paused."""

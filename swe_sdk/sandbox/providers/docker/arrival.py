@@ -27,6 +27,8 @@ class Arrival:
         directory.parent.mkdir(parents=True, exist_ok=True)
         directory.mkdir(mode=0o711)
         self.directory = directory
+        self._visitor: socket.socket | None = None
+        """The supervisor, until it has said its first word."""
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
         fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -41,24 +43,26 @@ class Arrival:
     async def accept(self, pid: int) -> socket.socket:
         """The control socket of the supervisor, which is process ``pid`` of this machine; everybody else is refused.
 
-        Raises ``CreateFailed`` with the supervisor's own word where it could not start.
+        May be cancelled and called again: who has come stays. Raises ``CreateFailed`` with the supervisor's own word
+        where it could not start.
         """
-        while True:
+        while self._visitor is None:
             await readable(self._listener)
-            connection, _address = self._listener.accept()
-            connection.setblocking(False)
-            try:
-                if _peer(connection) == pid:
-                    await _first_word(connection)
-                    return connection
-            except BaseException:
-                connection.close()
-                raise
-            connection.close()
+            visitor, _address = self._listener.accept()
+            if _peer(visitor) == pid:
+                visitor.setblocking(False)
+                self._visitor = visitor
+            else:
+                visitor.close()
+        await _first_word(self._visitor)
+        control, self._visitor = self._visitor, None
+        return control
 
     def close(self) -> None:
         """Nobody can connect any more. What is bound into the box is then an empty directory without a name."""
         self._listener.close()
+        if self._visitor is not None:
+            self._visitor.close()
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def __enter__(self) -> Arrival:

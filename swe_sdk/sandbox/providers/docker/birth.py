@@ -42,7 +42,8 @@ async def bring_up(provider: DockerProvider, box: DockerBox) -> None:
 async def _create(provider: DockerProvider, box: DockerBox, directory: Path) -> str:
     """The id of the container. One whose reply was lost is found by its name, and not made twice."""
     name = container_name(box.lease)
-    request = container_request(box.spec, box.image, box.lease.labels(), provider.runtime(), directory)
+    labels, is_rootless = box.lease.labels(), provider.is_rootless
+    request = container_request(box.spec, box.image, labels, provider.runtime(), directory, is_rootless=is_rootless)
 
     def create(api: Any) -> str:
         return str(api.create_container_from_config(request, name)["Id"])
@@ -87,7 +88,7 @@ async def _await_supervisor(engine: Engine, container: str, arrival: Arrival) ->
             pid = await _pid(engine, container)
     raise CreateFailed(
         f"no supervisor after {ARRIVAL_TIMEOUT_S:.0f} s in the container {container:.12}",
-        remedy="is the machine overloaded?",
+        remedy="is the machine overloaded? does the engine run on it, and see the directories of this process?",
     )
 
 

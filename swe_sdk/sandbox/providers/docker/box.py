@@ -30,16 +30,17 @@ if TYPE_CHECKING:
     from swe_sdk.sandbox.providers.docker.provider import DockerProvider
 
 _CLOSE_CAP_S = 60.0
+_MOST_CUSTOMS = 1000
 _log = logging.getLogger(__name__)
 
 
 class DockerBox(SupervisedBox):
     """A container, whose process 1 is our supervisor. Made by ``DockerProvider.create``."""
 
-    def __init__(self, provider: DockerProvider, spec: SandboxSpec, image: Image, lease: Lease, slot: Slot) -> None:
+    def __init__(self, provider: DockerProvider, spec: SandboxSpec, image: Image, lease: Lease) -> None:
         super().__init__(spec, lease.id)
         self._provider = provider
-        self._slot = slot
+        self._slot: Slot | None = None
         self.lease = lease
         self.image = image
         self.container = container_name(lease)
@@ -61,6 +62,8 @@ class DockerBox(SupervisedBox):
         self._memory = memory_group(pid)
         customs = self._provider.customs
         if self.image.id not in customs:
+            if len(customs) >= _MOST_CUSTOMS:
+                customs.clear()
             customs[self.image.id] = await self._look_around()
         shell, user = customs[self.image.id]
         self.shell = shell
@@ -68,19 +71,28 @@ class DockerBox(SupervisedBox):
         is_plain_root = (user.uid, user.gid) == (0, 0) and set(user.groups) <= {0}
         self._default = None if is_plain_root else user  # root's programs start by vfork, others' take a change of user
         self.owner = (user.uid, user.gid)
-        await self._make_workdir()
 
-    async def _make_workdir(self) -> None:
+    async def hand_out(self, spec: SandboxSpec, slot: Slot) -> None:
+        """Give it to whoever asked for ``spec`` and has a place for it."""
+        self._spec, self._slot = spec, slot
         try:
             await self._call({"op": "mkdir", "path": self._spec.workdir, "owner": self.owner})
         except RefusedCall:
             pass  # a file is in its place: commands will say so
 
     async def _look_around(self) -> tuple[str, RunAs]:
-        """The shell of the image, and whom it names as its user."""
+        """The shell of the image, and whom it names as its user. No program of the box runs for that."""
         user = await self._resolve(self.image.user or "root")
-        has_bash = (await self.exec(["/bin/bash", "-c", ":"], cwd="/", user="0")).ok
-        return "/bin/bash" if has_bash else "/bin/sh", user
+        return "/bin/bash" if await self._has("/bin/bash") else "/bin/sh", user
+
+    async def _has(self, path: str) -> bool:
+        """Whether there is a file, by asking to read nothing of it."""
+        with open(os.devnull, "wb") as nothing:
+            try:
+                await self._call({"op": "read", "path": path, "room": 0, "cut": False}, [nothing.fileno()])
+            except RefusedCall:
+                return False
+        return True
 
     async def _resolve(self, user: str) -> RunAs:
         return users.resolve(user, await self._text("/etc/passwd"), await self._text("/etc/group"))
@@ -116,7 +128,8 @@ class DockerBox(SupervisedBox):
                 except (SandboxError, TimeoutError) as error:
                     _log.warning("box %s could not be removed, and is left to the reaper: %s", self._id, error)
                 finally:
-                    self._slot.release()
+                    if self._slot is not None:
+                        self._slot.release()
                     self._provider.boxes.pop(self._id, None)
 
     def forget(self) -> None:

@@ -12,6 +12,8 @@ from swe_sdk.sandbox.leases import Lease
 from swe_sdk.sandbox.runtime import MOUNT, Runtime
 
 KIND = "swe_sdk.kind"
+SNAPSHOT_CREATED = "swe_sdk.snapshot_created_at"
+"""Unix seconds."""
 BOX_KIND, SNAPSHOT_KIND, PROBE_KIND = "box", "snapshot", "probe"
 SOCKET_DIRECTORY = "/.swe_sdk/box"
 SOCKET = "socket"
@@ -61,9 +63,18 @@ class Image:
 
 
 def container_request(
-    spec: SandboxSpec, image: Image, labels: dict[str, str], runtime: Runtime, directory: Path
+    spec: SandboxSpec,
+    image: Image,
+    labels: dict[str, str],
+    runtime: Runtime,
+    directory: Path,
+    *,
+    is_rootless: bool = False,
 ) -> dict[str, Any]:
-    """The body of ``POST /containers/create``. ``directory`` is where the SDK listens."""
+    """The body of ``POST /containers/create``. ``directory`` is where the SDK listens.
+
+    A rootless engine may not change settings of the kernel for a container.
+    """
     return {
         "Image": image.id,
         "Entrypoint": runtime.command(f"{SOCKET_DIRECTORY}/{SOCKET}", *_words(spec)),
@@ -76,7 +87,7 @@ def container_request(
         "Labels": {**labels, KIND: BOX_KIND},
         "Healthcheck": {"Test": ["NONE"]},
         "StopSignal": "SIGKILL",
-        "HostConfig": _host_config(spec, runtime, directory),
+        "HostConfig": {**_host_config(spec, runtime, directory), "Sysctls": {} if is_rootless else _sysctls(spec)},
     }
 
 
@@ -86,7 +97,6 @@ def _words(spec: SandboxSpec) -> list[str]:
 
 def _host_config(spec: SandboxSpec, runtime: Runtime, directory: Path) -> dict[str, Any]:
     memory_bytes = (spec.limits.memory_mib or DEFAULT_MEMORY_MIB) << 20
-    shared_bytes = memory_bytes // 2 if spec.limits.memory_mib else _DEFAULT_SHARED_BYTES
     ours = (Mount(source=str(runtime.path), target=MOUNT), Mount(source=str(directory), target=SOCKET_DIRECTORY))
     return {
         "NetworkMode": spec.network,
@@ -97,18 +107,26 @@ def _host_config(spec: SandboxSpec, runtime: Runtime, directory: Path) -> dict[s
         "MemorySwap": memory_bytes,
         "NanoCpus": int((spec.limits.cpus or 0) * 1_000_000_000),
         "PidsLimit": (spec.limits.pids or DEFAULT_PIDS) + 1,  # and the supervisor
-        "ShmSize": shared_bytes,
+        "ShmSize": _shared_bytes(spec),
         "Ulimits": _ulimits(spec.limits),
         "CapDrop": ["ALL"],
         "CapAdd": list(CAPABILITIES),
         "SecurityOpt": ["no-new-privileges"],
         "IpcMode": "private",
         "CgroupnsMode": "private",
-        # System V segments outlive who made them: without a bound the supervisor would be the last to be killed.
-        "Sysctls": {"kernel.shmall": str(shared_bytes // 2 // os.sysconf("SC_PAGE_SIZE"))},
         "LogConfig": {"Type": "none", "Config": {}},
         "Mounts": [_bind(mount) for mount in (*ours, *spec.mounts)],
     }
+
+
+def _shared_bytes(spec: SandboxSpec) -> int:
+    memory_mib = spec.limits.memory_mib
+    return (memory_mib << 20) // 2 if memory_mib else _DEFAULT_SHARED_BYTES
+
+
+def _sysctls(spec: SandboxSpec) -> dict[str, str]:
+    """System V segments outlive who made them: without a bound the supervisor would be the last to be killed."""
+    return {"kernel.shmall": str(_shared_bytes(spec) // 2 // os.sysconf("SC_PAGE_SIZE"))}
 
 
 def _ulimits(limits: Limits) -> list[dict[str, Any]]:

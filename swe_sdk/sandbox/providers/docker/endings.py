@@ -27,6 +27,7 @@ def _at_exit() -> None:
 
 def end(provider: DockerProvider) -> None:
     """Let all boxes end, and wait a moment for the engine to have removed them: no event loop runs any more."""
+    provider.warm.stop()
     boxes = list(provider.boxes.values())
     provider.boxes.clear()
     for box in boxes:

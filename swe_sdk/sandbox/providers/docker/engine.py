@@ -17,7 +17,7 @@ from swe_sdk.sandbox.providers.docker.failures import NotThere, translated
 T = TypeVar("T")
 CALL_TIMEOUT_S = 60.0
 SLOW_TIMEOUT_S = 1800.0
-"""For what moves whole images or layers: pull, commit, export, removal."""
+"""For what moves whole images or layers: pull, commit, export."""
 OLDEST_API = "1.40"
 """Of Docker 19.03."""
 _THREADS = 48
@@ -30,13 +30,14 @@ _limiter: RunVar[anyio.CapacityLimiter] = RunVar("docker threads")
 class Engine:
     """One engine, for any number of event loops and threads. Nothing is connected before the first call."""
 
-    def __init__(self, base_url: str | None = None) -> None:
+    def __init__(self, base_url: str | None = None, *, call_timeout_s: float = CALL_TIMEOUT_S) -> None:
+        self._call_timeout_s = call_timeout_s
         self.base_url = base_url or os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
         self._clients: dict[float, Any] = {}
         self._connecting = threading.Lock()
 
     async def call(
-        self, what: str, work: Callable[[Any], T], *, timeout_s: float = CALL_TIMEOUT_S, abandon: bool = False
+        self, what: str, work: Callable[[Any], T], *, timeout_s: float | None = None, abandon: bool = False
     ) -> T:
         """Run ``work(api)`` in a thread, ``api`` being a ``docker.APIClient``.
 
@@ -47,11 +48,11 @@ class Engine:
             self.call_blocking, what, work, timeout_s, abandon_on_cancel=abandon, limiter=_threads()
         )
 
-    def call_blocking(self, what: str, work: Callable[[Any], T], timeout_s: float = CALL_TIMEOUT_S) -> T:
+    def call_blocking(self, what: str, work: Callable[[Any], T], timeout_s: float | None = None) -> T:
         """The same, in this thread."""
         try:
             _knock(self.base_url)
-            return work(self._client(timeout_s))
+            return work(self._client(timeout_s or self._call_timeout_s))
         except Exception as error:
             ours = translated(error, what)
             if ours is None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from swe_sdk.sandbox.leases import LABEL_LEASE, LABEL_OWNER
-from swe_sdk.sandbox.providers.docker.container import KIND
+from swe_sdk.sandbox.providers.docker.container import BOX_KIND, KIND, SNAPSHOT_CREATED
 
 
 def flattened(api: Any, image: str, labels: Mapping[str, str]) -> str:
@@ -15,7 +15,7 @@ def flattened(api: Any, image: str, labels: Mapping[str, str]) -> str:
 
     What is made on the way has the labels by which a reaper finds it, and is gone when this returns.
     """
-    kept = {name: labels[name] for name in (KIND, LABEL_LEASE, LABEL_OWNER)}
+    kept = {name: labels[name] for name in (KIND, SNAPSHOT_CREATED, LABEL_LEASE, LABEL_OWNER)}
     config = api.inspect_image(image)["Config"]
     files = _copied(api, image, kept)
     container = _container(api, files, kept)
@@ -40,5 +40,6 @@ def _copied(api: Any, image: str, labels: Mapping[str, str]) -> str:
 
 def _container(api: Any, image: str, labels: Mapping[str, str]) -> str:
     """One that never runs."""
-    request = {"Image": image, "Entrypoint": ["none"], "Labels": dict(labels), "HostConfig": {"NetworkMode": "none"}}
+    labels = {**labels, KIND: BOX_KIND}
+    request = {"Image": image, "Entrypoint": ["none"], "Labels": labels, "HostConfig": {"NetworkMode": "none"}}
     return str(api.create_container_from_config(request)["Id"])

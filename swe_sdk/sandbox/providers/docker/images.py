@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import random
 import shutil
-import time
-from functools import partial
+import threading
 from pathlib import Path
 from typing import Any
+
+import anyio
 
 from swe_sdk.errors import CreateFailed, ImageNotFound, NoSpace, PullFailed, SweError
 from swe_sdk.model.ids import safe_name
 from swe_sdk.sandbox.images.reference import ImageReference, parse_reference
 from swe_sdk.sandbox.images.settings import RegistrySettings
-from swe_sdk.sandbox.locks import locked
+from swe_sdk.sandbox.locks import file_lock
 from swe_sdk.sandbox.providers.docker.container import Image
 from swe_sdk.sandbox.providers.docker.engine import SLOW_TIMEOUT_S, Engine
 from swe_sdk.sandbox.providers.docker.failures import NotThere, Refused
@@ -50,14 +51,19 @@ class Images:
     async def ensure(self, name: str, *, refresh: bool = False) -> Image:
         """The image, pulled if the engine has none of that name, or to ``refresh`` what it has.
 
-        Through ``SWE_SDK_REGISTRY``, if that is set and the name says nothing of a registry. Raises ``ImageNotFound``,
-        ``PullFailed`` or ``NoSpace``. A caller who is cancelled leaves; the pull goes on, for the next one.
+        Through ``SWE_SDK_REGISTRY``, if that is set and the name says nothing of a registry. One pull at a time for
+        each name, in all processes: the second finds what the first has pulled. Raises ``ImageNotFound``,
+        ``PullFailed`` or ``NoSpace``.
         """
         found = None if refresh else await self.find(name)
-        if found is None:
-            pull = partial(self._pull_once, name=name, refresh=refresh)
-            await self._engine.call("pull an image", pull, timeout_s=SLOW_TIMEOUT_S, abandon=True)
-            found = await self.find(name)
+        if found is not None:
+            return found
+        async with file_lock(self._locks / safe_name(name)):
+            found = None if refresh else await self.find(name)
+            if found is None:
+                self.require_space()
+                await self._pull(name)
+                found = await self.find(name)
         if found is None:
             raise PullFailed(f"the image {name} was pulled, and is not there", remedy="is something pruning images?")
         return found
@@ -76,54 +82,47 @@ class Images:
         """Where the engine says that it keeps its data."""
         self._data = Path(directory) if directory else None
 
-    def _pull_once(self, api: Any, name: str, refresh: bool) -> None:
-        """Blocks. One at a time for each name, in all processes; the second finds what the first has pulled."""
-        self._locks.mkdir(parents=True, exist_ok=True)
-        with locked(self._locks / safe_name(name)):
-            if refresh or not _is_there(api, name):
-                self.require_space()
-                self._pull(api, name)
-
-    def _pull(self, api: Any, name: str) -> None:
+    async def _pull(self, name: str) -> None:
         wanted = parse_reference(name)
         source = wanted.through(self._registries.mirror)
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                _pull(self._engine, source)
+                await pull(self._engine, source)
                 break
             except (ImageNotFound, NoSpace):
                 raise
             except SweError as error:
                 if attempt == ATTEMPTS:
                     raise PullFailed(f"{source} could not be pulled: {error.message}", remedy=error.remedy) from None
-            time.sleep(_BACKOFF_S * 2**attempt * random.uniform(0.5, 1.0))
+            await anyio.sleep(_BACKOFF_S * 2**attempt * random.uniform(0.5, 1.0))
         if source != wanted:
-            api.tag(str(source), f"{wanted.registry}/{wanted.repository}", wanted.tag or "latest")
+            repository = f"{wanted.registry}/{wanted.repository}"
+            await self._engine.call(
+                "name an image", lambda api: api.tag(str(source), repository, wanted.tag or "latest")
+            )
 
 
-def _is_there(api: Any, name: str) -> bool:
-    import docker.errors
+async def pull(engine: Engine, image: ImageReference) -> None:
+    """One attempt. The engine tells a failure by the status of its answer, or in the stream of its progress.
 
-    try:
-        api.inspect_image(name)
-    except docker.errors.NotFound:
-        return False
-    return True
+    A caller who is cancelled leaves at once; soon after, the engine hears that nobody wants it any more.
+    """
+    stopped = threading.Event()
 
-
-def _pull(engine: Engine, image: ImageReference) -> None:
-    """One attempt. The engine tells a failure by the status of its answer, or in the stream of its progress."""
-
-    def pull(api: Any) -> None:
+    def follow(api: Any) -> None:
         repository = f"{image.registry}/{image.repository}"
         for line in api.pull(repository, tag=image.version, stream=True, decode=True):
             if "error" in line:
                 raise _failure(str(image), str(line["error"]))
+            if stopped.is_set():
+                return
 
     try:
-        engine.call_blocking(f"pull {image}", pull, SLOW_TIMEOUT_S)
+        await engine.call(f"pull {image}", follow, timeout_s=SLOW_TIMEOUT_S, abandon=True)
     except (NotThere, Refused) as refused:
         raise _failure(str(image), refused.message) from None
+    finally:
+        stopped.set()
 
 
 def _failure(name: str, said: str) -> CreateFailed | NoSpace:

@@ -28,6 +28,7 @@ from swe_sdk.sandbox.providers.docker.engine import Engine
 from swe_sdk.sandbox.providers.docker.failures import EngineTrouble
 from swe_sdk.sandbox.providers.docker.images import Images
 from swe_sdk.sandbox.providers.docker.reaping import owned, remove
+from swe_sdk.sandbox.providers.docker.warm import WarmPool
 from swe_sdk.sandbox.reaper import OwnedBox, PeriodicReaper, reap
 from swe_sdk.sandbox.runtime import Runtime, ensure_runtime
 
@@ -44,7 +45,8 @@ class DockerProvider:
 
     ``base_image`` (default: ``$SWE_SDK_BASE_IMAGE``) is what sources are built on, and what boxes stand on that name
     neither an image nor a snapshot. ``state`` holds records of built environments, and what boxes get from this
-    machine. One object may serve several event loops and threads.
+    machine. ``warm`` boxes of each kind that was asked for lately are kept ready. One object may serve several event
+    loops and threads.
     """
 
     name = "docker"
@@ -58,6 +60,7 @@ class DockerProvider:
         state: str | Path | None = None,
         leases: LeaseBook | None = None,
         admission: Admission | None = None,
+        warm: int = 0,
     ) -> None:
         self._root = Path(state).absolute() if state is not None else state_dir()
         self.engine = Engine(base_url)
@@ -72,8 +75,11 @@ class DockerProvider:
         self._looking = anyio.Lock()
         self._runtime: Runtime | None = None
         self._health: ProviderHealth | None = None
+        self.is_rootless = False
+        """Whether the engine is an ordinary user's own."""
         self._is_open = False
         self._opening = threading.Lock()
+        self.warm = WarmPool(self, warm)
         self._reaper = PeriodicReaper(self.leases, self)
 
     @property
@@ -104,10 +110,20 @@ class DockerProvider:
         self.images.require_space()
         slot = await self.admission.box(spec.labels.get("task", ""))
         try:
-            box = DockerBox(self, spec, image, self.intend(spec), slot)
+            box = await self.warm.take(spec, image) or await self.make(spec, image)
         except BaseException:
             slot.release()
             raise
+        try:
+            await box.hand_out(spec, slot)
+        except BaseException:
+            await box.close()
+            raise
+        return box
+
+    async def make(self, spec: SandboxSpec, image: Image) -> DockerBox:
+        """A new box, which has nobody's place yet; see :meth:`DockerBox.hand_out`."""
+        box = DockerBox(self, spec, image, self.intend(spec))
         self.boxes[box.id] = box
         try:
             async with self.admission.create(box.id):
@@ -150,6 +166,7 @@ class DockerProvider:
         if not self._is_open:
             info = await probing.ask(self.engine)
             self.images.data_is_at(str(info.get("DockerRootDir") or ""))
+            self.is_rootless = any("rootless" in str(option) for option in info.get("SecurityOptions") or ())
             await to_thread.run_sync(self._prepare)
             self._is_open = True
             open_providers.add(self)
@@ -177,6 +194,10 @@ class DockerProvider:
 
     async def delete_snapshot(self, snapshot_id: str) -> None:
         """Forget a snapshot; its image goes when no box and no snapshot needs it."""
+        name = snapshots.image_name(snapshot_id)
+        found = None if name is None else await self.images.find(name)
+        if found is not None:
+            await self.warm.drop(found.id)
         await snapshots.delete(self.engine, snapshot_id)
 
     async def snapshots(self) -> list[Snapshot]:
@@ -218,6 +239,7 @@ class DockerProvider:
         """Close all boxes, and the connections to the engine. The provider may be used again."""
         with anyio.CancelScope(shield=True):
             await to_thread.run_sync(self._reaper.stop)
+            await to_thread.run_sync(self.warm.stop)
             async with anyio.create_task_group() as tasks:
                 for box in list(self.boxes.values()):
                     tasks.start_soon(box.close)
@@ -231,6 +253,7 @@ class DockerProvider:
         """In a forked child: everything is the parent's."""
         open_providers.discard(self)
         self._reaper.forget()
+        self.warm.forget()
         self._opening = threading.Lock()
         self._is_open = False
         self.engine.forget()

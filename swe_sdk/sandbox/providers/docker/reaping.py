@@ -6,8 +6,8 @@ from typing import Any
 
 from swe_sdk.errors import SandboxError
 from swe_sdk.sandbox.leases import LABEL_LEASE
-from swe_sdk.sandbox.providers.docker.container import BOX_KIND, KIND, SNAPSHOT_KIND
-from swe_sdk.sandbox.providers.docker.engine import Engine
+from swe_sdk.sandbox.providers.docker.container import BOX_KIND, KIND, SNAPSHOT_CREATED, SNAPSHOT_KIND
+from swe_sdk.sandbox.providers.docker.engine import SLOW_TIMEOUT_S, Engine
 from swe_sdk.sandbox.providers.docker.removal import remove_container
 from swe_sdk.sandbox.providers.docker.snapshots import remove_image
 from swe_sdk.sandbox.reaping import OwnedBox, labelled
@@ -29,9 +29,14 @@ async def owned(engine: Engine) -> list[OwnedBox]:
     halves = [
         labelled(f"{_IMAGE}{found['Id']}", found["Labels"], "unfinished snapshot")
         for found in images
-        if found["Id"] not in used
+        if found["Id"] not in used and _is_made_by_us(found)
     ]
     return [each for each in (*boxes, *halves) if each is not None]
+
+
+def _is_made_by_us(image: dict[str, Any]) -> bool:
+    """Not by somebody else on top of a snapshot of ours, whose labels it then has as well."""
+    return float(image["Created"]) - float(image["Labels"].get(SNAPSHOT_CREATED, 0)) < SLOW_TIMEOUT_S
 
 
 async def remove(engine: Engine, handle: str) -> None:

@@ -15,7 +15,7 @@ from swe_sdk.errors import SandboxClosed, SandboxError, SnapshotBusy
 from swe_sdk.model.ids import new_id
 from swe_sdk.sandbox.contract import Snapshot
 from swe_sdk.sandbox.leases import Lease
-from swe_sdk.sandbox.providers.docker.container import KIND, SNAPSHOT_KIND, Image
+from swe_sdk.sandbox.providers.docker.container import KIND, SNAPSHOT_CREATED, SNAPSHOT_KIND, Image
 from swe_sdk.sandbox.providers.docker.engine import SLOW_TIMEOUT_S, Engine
 from swe_sdk.sandbox.providers.docker.failures import Conflict, NotThere, Refused
 from swe_sdk.sandbox.providers.docker.flattening import flattened
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from swe_sdk.sandbox.providers.docker.provider import DockerProvider
 
 SNAPSHOTS, DELETED = "swe_sdk/snapshot", "swe_sdk/deleted"
-_CREATED = "swe_sdk.snapshot_created_at"
 _ID = re.compile(r"snap-[0-9a-f]{12}")
 MAX_DEPTH = 100
 """Layers of an image, from which on a snapshot is made of one layer: the engine stops at 125."""
@@ -64,7 +63,7 @@ async def _require_still(box: DockerBox) -> None:
 
 async def _commit(provider: DockerProvider, box: DockerBox, lease: Lease) -> Snapshot:
     snapshot = Snapshot(id=new_id("snap"), provider=provider.name, created_at=round(time.time(), 3))
-    labels = {**lease.labels(), KIND: SNAPSHOT_KIND, _CREATED: f"{snapshot.created_at:.3f}"}
+    labels = {**lease.labels(), KIND: SNAPSHOT_KIND, SNAPSHOT_CREATED: f"{snapshot.created_at:.3f}"}
     provider.images.require_space()
 
     def commit(api: Any) -> None:
@@ -96,7 +95,7 @@ async def snapshots(engine: Engine, provider: str) -> list[Snapshot]:
     filters = {"label": f"{KIND}={SNAPSHOT_KIND}", "reference": f"{SNAPSHOTS}:*"}
     found: list[dict[str, Any]] = await engine.call("list images", lambda api: api.images(filters=filters))
     named = [
-        Snapshot(id=name.partition(":")[2], provider=provider, created_at=float(image["Labels"][_CREATED]))
+        Snapshot(id=name.partition(":")[2], provider=provider, created_at=float(image["Labels"][SNAPSHOT_CREATED]))
         for image in found
         for name in image.get("RepoTags") or ()
         if name.startswith(f"{SNAPSHOTS}:")

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Literal
 
-from swe_sdk.errors import InputError, NoSpace, SweError
+from swe_sdk.errors import InputError, ProviderUnavailable, SweError
 from swe_sdk.sandbox.providers.local.bubblewrap import DIFFERENCES, BubblewrapZygote, find_bubblewrap
 from swe_sdk.sandbox.providers.local.zygote import UnpackLimits, Zygote
 from swe_sdk.sandbox.wire import Call
@@ -55,22 +55,21 @@ class AutoZygote(Zygote):
             return await self._chosen.create(message, control)
         try:
             made = await self._userns.create(message, control)
-        except NoSpace:
-            raise
-        except SweError as refused:
+        except ProviderUnavailable as refused:  # not what is wrong with this one box
             made = await self._create_by_bubblewrap(message, control, refused)
         else:
             self._chosen = self._userns
         return made
 
     async def _create_by_bubblewrap(
-        self, message: dict[str, Any], control: socket.socket, refused: SweError
+        self, message: dict[str, Any], control: socket.socket, refused: ProviderUnavailable
     ) -> tuple[int, Call]:
         try:
             made = await self._bwrap.create(message, control)
         except SweError as also:
             remedy = "; or ".join(filter(None, (refused.remedy, also.remedy)))
-            raise type(refused)(f"{refused.message}; nor can bubblewrap: {also.message}", remedy=remedy) from refused
+            reason = f"{refused.message}; nor can bubblewrap: {also.message}"
+            raise ProviderUnavailable(reason, remedy=remedy) from refused
         self._chosen, self.refused = self._bwrap, refused
         return made
 

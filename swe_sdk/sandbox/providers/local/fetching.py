@@ -10,6 +10,7 @@ from anyio import to_thread
 
 from swe_sdk.errors import CreateFailed, NoSpace, SweError
 from swe_sdk.sandbox.locks import file_lock
+from swe_sdk.sandbox.providers.local import room
 from swe_sdk.sandbox.providers.local.layers import UPPER
 from swe_sdk.sandbox.providers.local.workshops import workshop
 from swe_sdk.sandbox.providers.local.zygote import UnpackLimits
@@ -71,14 +72,12 @@ def _download(registry: Registry, layer: Layer, blob: BinaryIO) -> None:
 async def _unpack(
     provider: LocalProvider, blob: BinaryIO, path: Path, layer: Layer, settings: RegistrySettings
 ) -> None:
-    from swe_sdk.sandbox.providers.local.images import RESERVE_BYTES, free_bytes
-
-    room = free_bytes(path) - RESERVE_BYTES
-    limits = UnpackLimits(layer.diff_id, max(0, min(settings.layer_bytes, room)), settings.layer_entries)
+    free = room.free_bytes(path) - room.RESERVE_BYTES
+    limits = UnpackLimits(layer.diff_id, max(0, min(settings.layer_bytes, free)), settings.layer_entries)
     blob.seek(0)
     try:
         await provider.zygote.unpack(blob.fileno(), path / UPPER, limits, provider.identity.id_map)
     except CreateFailed as error:
-        if room < settings.layer_bytes and free_bytes(path) < 2 * RESERVE_BYTES:
+        if free < settings.layer_bytes and room.free_bytes(path) < 2 * room.RESERVE_BYTES:
             raise NoSpace(f"no space left for an image: {error}", remedy="free some disk") from error
         raise

@@ -14,7 +14,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
@@ -24,8 +23,10 @@ from swe_sdk.model.ids import content_key
 from swe_sdk.sandbox.images.reference import ImageReference, parse_reference
 from swe_sdk.sandbox.images.settings import RegistrySettings
 from swe_sdk.sandbox.locks import file_lock
+from swe_sdk.sandbox.providers.local.fetching import fetch_layers
 from swe_sdk.sandbox.providers.local.furnishing import furnish
 from swe_sdk.sandbox.providers.local.records import IMAGE, ImageFacts, SnapshotRecord
+from swe_sdk.sandbox.providers.local.room import make_room
 from swe_sdk.sandbox.providers.local.workshops import workshop
 
 if TYPE_CHECKING:
@@ -34,10 +35,6 @@ if TYPE_CHECKING:
 
 _VERSION = 1
 """Changes whenever the same image would be unpacked or furnished differently: old ones are then left unused."""
-_ROOM_FACTOR = 4
-"""How many times its packed size a layer is taken to need: packed, and three times that unpacked."""
-RESERVE_BYTES = 256 << 20
-"""What is left free on the disk."""
 
 Say = Callable[[str], None]
 
@@ -96,7 +93,6 @@ class _Pull:
         """The new record; ``found`` itself where it still is what the registry has."""
         from swe_sdk.sandbox.images.manifest import resolve
         from swe_sdk.sandbox.images.registry import Registry
-        from swe_sdk.sandbox.providers.local.fetching import fetch_layers
 
         self._say(f"looking up {self._reference}")
         with _until_done() as stop:
@@ -104,10 +100,11 @@ class _Pull:
             image = await to_thread.run_sync(resolve, registry, self._reference, abandon_on_cancel=True)
             if found is not None and found.image is not None and found.image.digest == image.digest:
                 return found
-            layers = self._named(image)
+            layers, store = self._named(image), self._provider.store
             async with workshop(self._provider) as needed:
-                await to_thread.run_sync(self._provider.store.need, needed, layers)
-                await to_thread.run_sync(self._make_room, layers, image_id)
+                await to_thread.run_sync(store.need, needed, layers)
+                missing = sum(layer.size for name, layer in layers.items() if not store.has_layer(name))
+                await to_thread.run_sync(make_room, store, missing, image_id, str(self._reference))
                 await fetch_layers(self._provider, registry, layers, self._settings, self._say)
                 facts = ImageFacts(str(self._reference), image.digest, image.env, shell="")
                 return await furnish(self._provider, tuple(layers), image_id, facts)
@@ -122,33 +119,11 @@ class _Pull:
             f"{IMAGE}{content_key([_VERSION, layer.diff_id, first])[:32]}": layer for layer in reversed(image.layers)
         }
 
-    def _make_room(self, layers: dict[str, Layer], image_id: str) -> None:
-        """Forget images until there is room for the layers that are missing."""
-        store = self._provider.store
-        packed = sum(layer.size for name, layer in layers.items() if not store.has_layer(name))
-        needed = packed * _ROOM_FACTOR + RESERVE_BYTES
-        for image in store.records.images():
-            if free_bytes(store.root) >= needed:
-                return
-            if image.id != image_id:
-                store.delete_snapshot(image.id)
-        if free_bytes(store.root) < needed:
-            raise NoSpace(
-                f"no space for the image {self._reference}: it takes about {needed >> 20:,} MiB in {store.root}",
-                remedy="free some disk, or set SWE_SDK_STATE elsewhere",
-            )
-
 
 def describe() -> str:
     """What kinds of images can be used here, for a health report."""
     has_zstd = sys.version_info >= (3, 14) or shutil.which("zstd", path=os.defpath) is not None
     return f"pulled without an engine; layers by gzip{' and zstd' if has_zstd else ' (install zstd for those by zstd)'}"
-
-
-def free_bytes(path: Path) -> int:
-    """What this user may still write to a disk."""
-    disk = os.statvfs(path)
-    return disk.f_bavail * disk.f_frsize
 
 
 def _parse(name: str) -> ImageReference:

@@ -349,11 +349,15 @@ def remove_tree(path: Path) -> None:
 def _remove_overlay_work(work: str) -> None:
     """What overlayfs leaves of itself, in directories that an ordinary user may not even enter."""
     inner = f"{work}/work"
-    for directory in (inner, f"{inner}/incompat", f"{inner}/incompat/volatile"):
-        os.chmod(directory, 0o700)
-    os.unlink(f"{inner}/incompat/volatile/dirty")
-    for directory in (f"{inner}/incompat/volatile", f"{inner}/incompat", inner, work):
-        os.rmdir(directory)
+    os.chmod(inner, 0o700)
+    if os.path.exists(f"{inner}/incompat"):  # not of an overlay that bubblewrap has mounted
+        for directory in (f"{inner}/incompat", f"{inner}/incompat/volatile"):
+            os.chmod(directory, 0o700)
+        os.unlink(f"{inner}/incompat/volatile/dirty")
+        for directory in (f"{inner}/incompat/volatile", f"{inner}/incompat"):
+            os.rmdir(directory)
+    os.rmdir(inner)
+    os.rmdir(work)
 
 
 def _remove_tree_by_force(path: Path) -> None:

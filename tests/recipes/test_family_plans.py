@@ -1,0 +1,195 @@
+"""Real rows become the plans that the reference's table gives: written from the table, not from our output."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swe_sdk.model.environment import ImageEnvironment
+from swe_sdk.model.task import Task
+from swe_sdk.recipes.dataset import load_tasks
+from swe_sdk.recipes.registry import get_recipe
+from tests.shared import shared_dir
+
+pytestmark = pytest.mark.shared
+
+PLANS: dict[str, dict[str, Any]] = {
+    "nemo_gym/swe_rebench/example.jsonl": {
+        "family": "swe-rebench",
+        "id": "intel__rohd-458",
+        "image": "docker.io/swerebenchv2/intel-rohd:458-395921c",
+        "workdir": "/rohd",
+        "base_commit": "395921c5501612c62c812d3aa7c57517018c4fc8",
+        "prelude": [
+            "export _JAVA_OPTIONS=-Djava.net.preferIPv6Addresses=false",
+            "export PUB_CACHE=/workspace/.pub-cache && mkdir -p /workspace/.pub-cache",
+            "export PUB_CACHE=/workspace/.pub-cache && dart pub get",
+        ],
+        "tests": "dart test --reporter json --no-color",
+        "parser": "parse_log_dart",
+        "f2p": 4,
+        "first": "across simulator reset normal logic",
+        "tested_files": [b"test/changed_test.dart"],
+        "model": "git apply --reject --recount --ignore-space-change --whitespace=nowarn",
+    },
+    "swe-rebench/v2_sample.jsonl": {
+        "family": "swe-rebench",
+        "id": "unidata__netcdf-c-1925",
+        "image": "docker.io/swerebenchv2/unidata-netcdf-c:1925-ad6bff3",
+        "workdir": "/netcdf-c",
+        "base_commit": "ad6bff35c39a0600fb8f2e176be4269e768e4e22",
+        "prelude": [
+            "export _JAVA_OPTIONS=-Djava.net.preferIPv6Addresses=false",
+            "export DEBIAN_FRONTEND=noninteractive",
+            "apt-get update -qq",
+            "apt-get install -y -qq libhdf5-dev libcurl4-openssl-dev pkg-config",
+            "./bootstrap",
+            'CPPFLAGS="$(pkg-config --cflags hdf5-serial)" LDFLAGS="$(pkg-config --libs-only-L hdf5-serial)"'
+            ' LIBS="$(pkg-config --libs-only-l hdf5-serial) -lz -ldl" ./configure --enable-testsets --disable-valgrind'
+            " --prefix=/usr/local",
+            "make -j$(nproc)",
+        ],
+        "tests": "make check",
+        "parser": "parse_log_jq",
+        "f2p": 12,
+        "first": "tst_filter.sh",
+        "tested_files": [b"nc_test4/Makefile.am"],
+        "model": "git apply --reject --recount --ignore-space-change --whitespace=nowarn",
+    },
+    "nemo_gym/r2e_gym/example.jsonl": {
+        "family": "r2e-gym",
+        "id": "pillow__6e97dd5cecc074a0d8622e4aa5658b4263324760",
+        "image": "namanjain12/pillow_final:6e97dd5cecc074a0d8622e4aa5658b4263324760",
+        "workdir": "/testbed",
+        "base_commit": None,
+        "prelude": [],
+        "tests": "run_tests.sh",
+        "parser": "r2e_pytest",
+        "f2p": 1,
+        "first": "test_save",
+        "tested_files": [],
+        "model": "git apply --whitespace=fix",
+    },
+    "nemo_gym/swe_env_pr/example.jsonl": {
+        "family": "swe-bench-ext",
+        "id": "swe-bench-ext-example-0",
+        "image": "swe-env-itest:local",
+        "workdir": "/testbed",
+        "base_commit": "HEAD",
+        "prelude": ["cd /testbed 2>/dev/null || cd /workspace/repo 2>/dev/null || cd /app 2>/dev/null || true"],
+        "tests": "python -m pytest -rA -q --junitxml=/workspace/test-results/output.xml",
+        "parser": "pytest",
+        "f2p": 1,
+        "first": "test_calc.py::test_add",
+        "tested_files": [],
+        "model": "git apply --reject --recount --ignore-space-change --ignore-whitespace",
+    },
+    "nemo_gym/swebench_pro/example.jsonl": {
+        "family": "nv-internal-1",
+        "id": "instance_NodeBB__NodeBB-04998908ba6721d64eba79ae3b65a351dcfbc5b5-vnan",
+        "image": "jefzda/sweap-images:nodebb.nodebb-NodeBB__NodeBB-04998908ba6721d64eba79ae3b65a351dcfbc5b5",
+        "workdir": "/app",
+        "base_commit": "1e137b07052bc3ea0da44ed201702c94055b8ad2",
+        "prelude": [
+            'export PYTEST_ADDOPTS="--tb=short -v --continue-on-collection-errors --reruns=3"',
+            'export UV_HTTP_TIMEOUT="60"',
+            "git checkout 04998908ba6721d64eba79ae3b65a351dcfbc5b5 -- test/database/keys.js test/user/emails.js",
+        ],
+        "tests": "test/database.js,test/database/keys.js,test/user/emails.js",
+        "parser": "parsing_script",
+        "f2p": None,
+        "first": "test/database.js | Test database test/database/keys.js::Key methods should return multiple keys"
+        " and null if key doesn't exist",
+        "tested_files": [],
+        "model": "git apply --ignore-space-change --ignore-whitespace --reject -v",
+    },
+}
+
+
+def first_task(place: str, family: str | None = None) -> Task:
+    return load_tasks(shared_dir() / "datasets" / "rows" / place, family=family)[0]
+
+
+@pytest.mark.parametrize("place", PLANS)
+def test_the_reference_plan_of_a_real_row(place: str) -> None:
+    plan = PLANS[place]
+    task = first_task(place, f"{plan['family']}@legacy")
+    spec, recipe = task.grading, get_recipe(task.family)
+    assert (task.instance_id, task.base_commit) == (plan["id"], plan["base_commit"])
+    assert isinstance(task.environment, ImageEnvironment)
+    assert (task.environment.image, task.environment.workdir) == (plan["image"], plan["workdir"])
+    assert [line for line in spec.prelude.splitlines() if line in plan["prelude"]] == plan["prelude"]
+    assert plan["tests"] in spec.test_command
+    assert spec.parser == plan["parser"]
+    assert plan["f2p"] in (None, len(spec.fail_to_pass))
+    assert spec.fail_to_pass[0] == plan["first"]
+    assert [file.paths[0] for file in spec.test_patch.files][:1] == plan["tested_files"]
+    (rung,) = recipe.ladder
+    assert rung.command == f'{plan["model"]} "$PATCH"'
+    assert rung.tolerant == (plan["family"] != "r2e-gym"), "hunks that do not apply are dropped, but for r2e-gym"
+
+
+@pytest.mark.parametrize("place", PLANS)
+def test_our_own_plan_applies_patches_whole(place: str) -> None:
+    task = first_task(place)
+    recipe = get_recipe(task.family)
+    assert task.family == PLANS[place]["family"]
+    assert [rung.tolerant for rung in recipe.ladder] == [False] * len(recipe.ladder)
+    assert not any("--reject" in rung.command or "|| true" in rung.command for rung in recipe.ladder)
+
+
+def test_the_extension_reads_a_file_that_does_not_come_through_the_log() -> None:
+    task = first_task("nemo_gym/swe_env_pr/example.jsonl")
+    assert task.grading.test_command == 'python -m pytest -rA -q --junitxml="$SWE_SDK_RESULTS/output.xml"'
+    assert task.grading.result_files == ("output.xml",)
+
+
+def test_pro_tests_come_from_the_test_patch_and_not_from_the_future() -> None:
+    task = first_task("nemo_gym/swebench_pro/example.jsonl")
+    assert "git checkout" not in task.grading.prelude
+    installed = [file.paths[0] for file in task.grading.test_patch.files]
+    assert installed == [b"test/database/keys.js", b"test/user/emails.js"]
+
+
+def test_an_agent_never_gets_the_tests_in_an_r2e_image() -> None:
+    environment = first_task("nemo_gym/r2e_gym/example.jsonl").environment
+    assert isinstance(environment, ImageEnvironment)
+    assert {"/r2e_tests", "/root/r2e_tests", "/testbed/r2e_tests", "/run_tests.sh"} <= set(environment.hidden)
+
+
+def test_rows_of_nemo_gym_are_unwrapped() -> None:
+    legacy = first_task("nemo_gym/swe_agents_legacy/example.jsonl")
+    wrapped = first_task("nemo_gym/anyswe_agent/example.jsonl")
+    plain = first_task("nemo_gym/swebench/example.jsonl")
+    assert legacy.instance_id == wrapped.instance_id == plain.instance_id == "astropy__astropy-12907"
+    assert legacy.grading == wrapped.grading == plain.grading
+
+
+@pytest.mark.parametrize(
+    ("place", "family"),
+    [
+        ("swe-rebench/v2_sample.jsonl", "swe-rebench"),
+        ("swe-bench-pro/rows.jsonl", "nv-internal-1"),
+        ("nemo_gym/swe_rebench/example.jsonl", "swe-rebench"),
+        ("nemo_gym/r2e_gym/example.jsonl", "r2e-gym"),
+        ("nemo_gym/swebench_pro/example.jsonl", "nv-internal-1"),
+        ("nemo_gym/swe_env_pr/example.jsonl", "swe-bench-ext"),
+        ("nemo_gym/swe_agents_legacy/example.jsonl", "swe-bench"),
+        ("nemo_gym/anyswe_agent/example.jsonl", "swe-bench"),
+        ("nemo_gym/mini_swe_agent_2/example.jsonl", "swe-bench"),
+        ("nemo_gym/swebench/example.jsonl", "swe-bench"),
+    ],
+)
+def test_every_real_row_loads_and_its_family_is_detected(place: str, family: str) -> None:
+    path = shared_dir() / "datasets" / "rows" / place
+    tasks = load_tasks(path)
+    assert len(tasks) == len(Path(path).read_text("utf-8").splitlines())
+    assert {task.family for task in tasks} == {family}
+    assert not any("never be resolved" in warning for warning in tasks.warnings)
+
+
+def test_pro_rows_without_their_scripts_are_masked_not_scored() -> None:
+    tasks = load_tasks(shared_dir() / "datasets" / "rows" / "swe-bench-pro" / "rows.jsonl")
+    assert "3 of 3 tasks with a log parser that is not known here will be masked" in " ".join(tasks.warnings)
