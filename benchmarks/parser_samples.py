@@ -56,7 +56,7 @@ TASKS: Final = {
 """The instance id and the version of a task, for the parsers that go by them."""
 
 
-def sample_log(name: str, least_bytes: int = 200_000) -> str:
+def sample_log(name: str, least_bytes: int = 100_000) -> str:
     """A log that the parser of that name (without prefix) reads; raises KeyError where none is known."""
     block = _BLOCKS[name]
     blocks = [block.format(i=index) for index in range(least_bytes // len(block) + 1)]

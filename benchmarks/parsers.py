@@ -7,10 +7,12 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import version as version_of
+from types import SimpleNamespace
 from typing import Any
 
 from benchmarks.lab import Lab
+from benchmarks.parser_samples import TASKS, sample_log, sample_names
 from benchmarks.rows import Row, Target, Unavailable, missing
 from benchmarks.shared import shared_datasets
 from swe_sdk.recipes.parsers import decode_log, lenient_section, parse_log
@@ -39,18 +41,21 @@ class Speed:
 
 
 async def rows(lab: Lab) -> list[Row]:
-    """A row for each framework of which there are logs."""
+    """A row for each parser: on recorded logs where there are some, else on one made of typical lines."""
     try:
         official = _official()
         logs = _sections(official, lab.settings.parser_logs)
     except Unavailable as error:
         return [missing("parsers", error)]
-    return [row for name, texts in sorted(logs.items()) for row in _rows(name, texts, official[name], lab)]
+    made = {_PREFIX + name: [sample_log(name)] for name in sample_names() if _PREFIX + name not in logs}
+    return [row for name, texts in sorted((logs | made).items()) for row in _rows(name, texts, official[name], lab)]
 
 
 def _rows(name: str, texts: list[str], theirs: Parse, lab: Lab) -> Iterator[Row]:
+    instance, version = _task(name)
+
     def ours(text: str) -> dict[str, str]:
-        return parse_log(name, text)
+        return parse_log(name, text, instance, version)
 
     assert all(ours(text) == theirs(text) for text in texts), f"the parsers of {name} disagree"
     first, second = Speed(ours), Speed(theirs)
@@ -59,7 +64,7 @@ def _rows(name: str, texts: list[str], theirs: Parse, lab: Lab) -> Iterator[Row]
         spent += first.measure(texts) + second.measure(texts)
     megabytes = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) / 1e6
     short = name.removeprefix(_PREFIX)
-    official = Row(f"{short}, swebench {version('swebench')}", megabytes / second.best_s, "MB/s")
+    official = Row(f"{short}, swebench {version_of('swebench')}", megabytes / second.best_s, "MB/s")
     yield official
     note = f"{len(texts)} log{'s' if len(texts) > 1 else ''}, {megabytes:.2f} MB"
     ratio = second.best_s / first.best_s
@@ -67,18 +72,23 @@ def _rows(name: str, texts: list[str], theirs: Parse, lab: Lab) -> Iterator[Row]
 
 
 def _official() -> dict[str, Parse]:
-    """The Python parsers of the official harness, by name."""
+    """The parsers of the official harness, by name."""
     try:
         from swebench.harness.log_parsers import PARSER_REGISTRY
     except ImportError:
         raise Unavailable("the official harness is not installed (pip install swebench==5.0.2)") from None
-    return {
-        name: _without_spec(parse) for name, parse in PARSER_REGISTRY.items() if parse.__module__.endswith(".python")
-    }
+    return {name: _with_spec(name, parse) for name, parse in PARSER_REGISTRY.items()}
 
 
-def _without_spec(parse: Callable[[str, Any], dict[str, str]]) -> Parse:
-    return lambda text: parse(text, None)
+def _with_spec(name: str, parse: Callable[[str, Any], dict[str, str]]) -> Parse:
+    instance, version = _task(name)
+    spec = SimpleNamespace(instance_id=instance, version=version)
+    return lambda text: parse(text, spec)
+
+
+def _task(name: str) -> tuple[str, str]:
+    """The instance id and the version that decide what a parser reads, where they do."""
+    return TASKS.get(name.removeprefix(_PREFIX), ("a__b-1", "1"))
 
 
 def _sections(official: dict[str, Parse], most: int | None) -> dict[str, list[str]]:
@@ -87,7 +97,8 @@ def _sections(official: dict[str, Parse], most: int | None) -> dict[str, list[st
     found: dict[str, list[str]] = defaultdict(list)
     for line in (folder / "index.jsonl").read_text("utf-8").splitlines():
         row = json.loads(line)
-        texts = found[row["framework"]] if row["framework"] in official else None
+        name = row["framework"] if row["framework"] in official else row.get("swebench_parser")
+        texts = found[name] if name in official else None
         if texts is not None and (most is None or len(texts) < most):
             texts.append(lenient_section(decode_log((folder / row["file"]).read_bytes())).text)
     return {name: texts for name, texts in found.items() if any(texts)}

@@ -39,9 +39,11 @@ async def compare(options: argparse.Namespace, folder: Path) -> Comparison:
             api, selection, provider, workers=options.workers, pull=options.pull, say=_say
         )
         if not rows:
-            raise Unavailable("; ".join(f"{name}: {why}" for name, why in selection.absent.items()))
+            first, why = next(iter(selection.absent.items()))
+            raise Unavailable(f"none of {len(selection.absent)} tasks can be run here; {first}: {why}")
         scene = Scene(options, folder, selection, rows, provider)
         found = await scene.same_images()
+        found.engine = images.engine_of(api, base)
         if options.rounds:
             found.pairs = await scene.pairs(api)
         for name in options.providers if selection.sources else ():

@@ -41,6 +41,8 @@ class Grader:
     grades: Mapping[Case, Grade]
     walls_s: Mapping[str, float]
     """The wall clock of its commands, from start to end: one for each kind of patches."""
+    load: tuple[float, float] = (0.0, 0.0)
+    """Load average of the last minute, before and after."""
 
     def median_overhead_s(self, cases: Iterable[Case]) -> float:
         """Over ``cases``."""

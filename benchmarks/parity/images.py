@@ -39,6 +39,13 @@ def connect() -> Any:
     return client.api
 
 
+def engine_of(api: Any, base: str | None) -> str:
+    """A sentence on the engine and what was built on."""
+    info = api.info()
+    built = f" Images that were built here stand on `{base}`." if base else ""
+    return f"Docker {info['ServerVersion']}, storage by {info['Driver']}.{built}"
+
+
 async def rows_with_images(
     api: Any, selection: Selection, provider: DockerProvider, *, workers: int, pull: bool, say: Say
 ) -> list[Row]:
@@ -67,41 +74,61 @@ async def rows_with_images(
 async def _require(api: Any, image: str, task: Task, provider: DockerProvider, pull: bool) -> None:
     if pull:
         await prepare(provider, task.environment)
-    if await to_thread.run_sync(_labels, api, image) is None:
+    if await to_thread.run_sync(_inspect, api, image) is None:
         raise Unavailable(f"its image {image} is not here")
 
 
 async def _built(api: Any, row: Row, task: Task, provider: DockerProvider, say: Say) -> Row:
     prepared = await prepare(provider, task.environment, on_progress=lambda line: say(f"{task.instance_id}: {line}"))
-    image = await to_thread.run_sync(_official_image, api, task.instance_id, prepared)
+    image = await to_thread.run_sync(official_image, api, task.instance_id, prepared)
     return source_row(row, task, prepared, image)
 
 
-def _official_image(api: Any, instance_id: str, prepared: PreparedEnvironment) -> str:
-    """The snapshot of an environment under the official name, with the settings that official images have."""
+def official_image(api: Any, instance_id: str, prepared: PreparedEnvironment) -> str:
+    """The snapshot of an environment under the official name, with the settings that official images have.
+
+    ``Unavailable`` where somebody else has an image of that name.
+    """
     name = f"sweb.eval.x86_64.{instance_id.lower()}"
-    image = f"{name}:latest"
-    there = _labels(api, image)
-    if there is not None and there.get(KIND) != OURS:
-        raise Unavailable(f"an image {image} is here already that was not built for this")
-    key = f"{_VERSION} {prepared.key} {prepared.snapshot}"
-    if there is None or there.get("swe_sdk.parity.key") != key:
-        snapshot = image_name(prepared.snapshot or "")
-        container = api.create_container(snapshot, ["true"])["Id"]
-        try:
-            labels = {KIND: OURS, "swe_sdk.parity.key": key}
-            settings = {"WorkingDir": WORKDIR, "StopSignal": "SIGTERM", "Labels": labels}
-            api.commit(container, repository=name, tag="latest", conf=settings)
-        finally:
-            api.remove_container(container, force=True)
-    return image
+    there = _inspect(api, f"{name}:latest")
+    labels = {KIND: OURS, "swe_sdk.parity.key": f"{_VERSION} {prepared.key} {prepared.snapshot}"}
+    if there is not None and _labels(there).get(KIND) != OURS:
+        raise Unavailable(f"an image {name}:latest is here already that was not built for this")
+    if there is None or not labels.items() <= _labels(there).items():
+        settings = {"WorkingDir": WORKDIR, "StopSignal": "SIGTERM", "Labels": labels}
+        _commit(api, image_name(prepared.snapshot or "") or "", name, settings)
+        if there is not None:
+            _remove_unused(api, there["Id"])
+    return f"{name}:latest"
 
 
-def _labels(api: Any, image: str) -> dict[str, str] | None:
-    """Those of an image; None where the engine has none of that name."""
+def _commit(api: Any, snapshot: str, name: str, settings: dict[str, Any]) -> None:
+    container = api.create_container(snapshot, ["true"])["Id"]
+    try:
+        api.commit(container, repository=name, tag="latest", conf=settings)
+    finally:
+        api.remove_container(container, force=True)
+
+
+def _remove_unused(api: Any, image: str) -> None:
     import docker.errors
 
     try:
-        return api.inspect_image(image)["Config"].get("Labels") or {}
+        api.remove_image(image)
+    except docker.errors.APIError:
+        pass  # another run still has a container of it
+
+
+def _inspect(api: Any, image: str) -> dict[str, Any] | None:
+    """None where the engine has none of that name."""
+    import docker.errors
+
+    try:
+        found: dict[str, Any] = api.inspect_image(image)
     except docker.errors.ImageNotFound:
         return None
+    return found
+
+
+def _labels(found: dict[str, Any]) -> dict[str, str]:
+    return found["Config"].get("Labels") or {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -36,6 +37,7 @@ def run(
 ) -> Grader:
     """Grade each kind of predictions, one command a kind, its files below ``folder``."""
     grades: dict[Case, Grade] = {}
+    before = os.getloadavg()[0]
     walls_s: dict[str, float] = {}
     for kind, file in predictions.items():
         command = [sys.executable, "-m", "swebench.harness.run_evaluation", "--dataset_name", str(tasks)]
@@ -50,7 +52,7 @@ def run(
         for row in rows:
             if row["instance_id"] in predicted:
                 grades[row["instance_id"], kind] = _read(logs / row["instance_id"], row, kind)
-    return Grader(f"swebench {harness_version()}", grades, walls_s)
+    return Grader(f"swebench {harness_version()}", grades, walls_s, (before, os.getloadavg()[0]))
 
 
 def _read(folder: Path, row: Row, kind: str) -> Grade:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ def run(name: str, folder: Path, tasks: Path, predictions: Mapping[str, Path], w
     """Grade each kind of predictions, one command a kind; ``options`` are further ones of ``swe-sdk grade``."""
     folder.mkdir()
     grades: dict[Case, Grade] = {}
+    before = os.getloadavg()[0]
     walls_s: dict[str, float] = {}
     for kind, file in predictions.items():
         output = folder / f"{kind}.jsonl"
@@ -34,7 +36,7 @@ def run(name: str, folder: Path, tasks: Path, predictions: Mapping[str, Path], w
             raise Unavailable(f"swe-sdk grade failed: {done.stderr.strip()[-300:]}")
         for outcome in map(json.loads, output.read_text("utf-8").splitlines()):
             grades[outcome["instance_id"], kind] = grade_of(outcome)
-    return Grader(name, grades, walls_s)
+    return Grader(name, grades, walls_s, (before, os.getloadavg()[0]))
 
 
 def grade_of(outcome: Mapping[str, Any]) -> Grade:

@@ -23,6 +23,7 @@ class Comparison:
     official: Grader
     ours: Grader
     workers: int
+    engine: str = ""
     others: list[Grader] = field(default_factory=list)
     pairs: Pairs = field(default_factory=Pairs)
     load: tuple[float, float] = (0.0, 0.0)
@@ -58,8 +59,11 @@ class Comparison:
         official, ours = self.official, self.ours
         kinds = {kind for _name, kind in timed}
         all_s = [sum(grader.walls_s[kind] for kind in kinds) for grader in (official, ours)]
-        yield Row(f"{official.name}, wall clock of {len(timed)} grades", all_s[0], "s")
-        yield _compared(f"{ours.name}, wall clock of them", all_s[1], all_s[0], official.name, Target(0.4))
+        loads = ["load average {:.1f} before and {:.1f} after".format(*grader.load) for grader in (official, ours)]
+        grades = f"{len(timed)} grade{'s' if len(timed) > 1 else ''}"
+        yield Row(f"{official.name}, wall clock of {grades}", all_s[0], "s", note=loads[0])
+        label = f"{ours.name}, wall clock of them"
+        yield _compared(label, all_s[1], all_s[0], official.name, Target(0.4), note=loads[1])
         theirs, own = official.median_overhead_s(timed), ours.median_overhead_s(timed)
         least = [min(grader.grades[case].overhead_s for case in timed) for grader in (official, ours)]
         yield Row(f"{official.name}, overhead of a grade", theirs, "s", least[0])
@@ -84,6 +88,7 @@ class Comparison:
         found = self.differences
         title = f"Times, with {self.workers} workers"
         blocks = [
+            self.engine,
             "### Verdicts",
             _verdicts(self.graders),
             "\n".join(f"- not run here: provider {name}, {why}" for name, why in self.absent_providers.items()),
@@ -111,6 +116,7 @@ class Comparison:
             ],
             "differences": self.differences,
             "figures": [row.to_dict() for row in self.figures()],
+            "engine": self.engine,
             "load": self.load,
             "workers": self.workers,
             "not_run": self.not_run,
@@ -143,7 +149,7 @@ def _said(case: Case, graders: Sequence[Grader]) -> tuple[str, ...]:
 
 def _times(found: Comparison) -> str:
     header = (
-        "seconds",
+        "instance (seconds)",
         "patch",
         "script, official",
         "script, ours",

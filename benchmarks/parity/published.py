@@ -74,7 +74,7 @@ def not_run(
     missing = sorted(set(verified) - graded)
     lines = [f"- {name}: {why}" for name, why in sorted(absent.items()) if name not in missing]
     lines.append(
-        f"- Of the {_VERIFIED} instances of Verified, {len(published)} were graded on their published images, and"
+        f"- Graded of the {_VERIFIED} instances of Verified: {len(published)} on their published images, and"
         f" {len(rebuilt)} on images that were built here from a source distribution near their base commit. The images"
         f" of the other {_VERIFIED - len(graded)} are not on this machine:"
     )

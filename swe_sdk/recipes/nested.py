@@ -4,7 +4,8 @@ The evaluator applies the patch, installs the tests, runs and parses them; we wr
 documented command, and read its report out of the box. That gives the upstream's verdicts, defects included, and none
 of our protections within the box: a submission shares the box with its own judge.
 
-Commands, inputs and report are those that NeMo Gym uses. The evaluators themselves are not a part of this package and
+Commands, inputs and report are those that NeMo Gym uses; the evaluator runs in a folder of its own, as its files are
+mounted read-only. The evaluators themselves are not a part of this package and
 were not at hand when this was written: it is tested against stand-ins that keep to the documented interface.
 """
 
@@ -56,8 +57,11 @@ class Evaluator:
     folder: str
     repository: str
     command: str
-    reports: str
-    """Where it leaves its report, as a pattern of ``find -path``."""
+
+    @property
+    def home(self) -> str:
+        """Where the evaluator's own files are."""
+        return f"{self.folder}/{self.repository}"
 
 
 _SWE_BENCH = (
@@ -65,15 +69,13 @@ _SWE_BENCH = (
     " --timeout {timeout} --dataset_name /root/dataset/data.jsonl --split {split} --run_id swe_sdk"
 )
 _R2E = (
-    "src/r2egym/agenthub/run/run_local_evaluation.py --predictions_path /root/predictions.jsonl"
+    "{home}/src/r2egym/agenthub/run/run_local_evaluation.py --predictions_path /root/predictions.jsonl"
     " --instance_id {instance} --timeout {timeout} --dataset /root/dataset/data.jsonl --output_dir /root/evaluation"
 )
 EVALUATORS: Mapping[str, Evaluator] = {
-    "swe-bench": Evaluator("/swebench_setup", "SWE-bench", _SWE_BENCH, "*/report.json"),
-    "swe-bench-multilingual": Evaluator(
-        "/swebench_multilingual_setup", "SWE-bench_Multilingual", _SWE_BENCH, "*/report.json"
-    ),
-    "r2e-gym": Evaluator("/r2egym_setup", "R2E-Gym", _R2E, "/root/evaluation/*report.json"),
+    "swe-bench": Evaluator("/swebench_setup", "SWE-bench", _SWE_BENCH),
+    "swe-bench-multilingual": Evaluator("/swebench_multilingual_setup", "SWE-bench_Multilingual", _SWE_BENCH),
+    "r2e-gym": Evaluator("/r2egym_setup", "R2E-Gym", _R2E),
 }
 
 
@@ -123,16 +125,15 @@ class NestedRecipe:
         return task.model_copy(update={"family": self.family, "grading": grading})
 
     def _command(self, instance: str, split: str) -> str:
-        evaluator, name = self._evaluator, shlex.quote(instance)
-        call = evaluator.command.format(instance=name, timeout=self.timeout_s, split=shlex.quote(split))
+        home = self._evaluator.home
+        gaps = {"instance": shlex.quote(instance), "timeout": self.timeout_s, "split": shlex.quote(split), "home": home}
         return f"""\
-cd {evaluator.folder}/{evaluator.repository} || exit 1
+mkdir -p /root/evaluation && cd /root/evaluation || exit 1
 python=python3
-for venv in venv .venv; do if [ -x "$venv/bin/python" ]; then python="$venv/bin/python"; fi; done
-touch "$SWE_SDK_RESULTS/started"
-env -u VIRTUAL_ENV "$python" {call}
+for venv in {home}/venv {home}/.venv; do if [ -x "$venv/bin/python" ]; then python="$venv/bin/python"; fi; done
+env -u VIRTUAL_ENV PYTHONPATH={home} "$python" {self._evaluator.command.format(**gaps)}
 test_exit_code=$?
-report="$(find . /root -type f -path {shlex.quote(evaluator.reports)} -newer "$SWE_SDK_RESULTS/started" | head -n 1)"
+report="$(find /root/evaluation -type f -name "*{_REPORT}" | sort | head -n 1)"
 [ -z "$report" ] || cp -- "$report" "$SWE_SDK_RESULTS/{_REPORT}"
 (exit $test_exit_code)
 """
@@ -144,7 +145,7 @@ report="$(find . /root -type f -path {shlex.quote(evaluator.reports)} -newer "$S
 
     def needs(self, task: Task) -> tuple[tuple[str, ...], ...]:
         """The evaluator, and a Python to start it."""
-        return ((f"{self._evaluator.folder}/{self._evaluator.repository}",),)
+        return ((self._evaluator.home,),)
 
     def parse(self, task: Task, section: str) -> dict[str, str]:
         """Nothing: the verdict is in a file. Raises ``UnknownParser`` where the task names another parser."""

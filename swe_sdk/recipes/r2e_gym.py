@@ -39,13 +39,17 @@ _WORDS = {PASSED: PASSED, FAILED: FAILED, ERROR: ERROR}
 _HEADING = "short test summary info"
 _SCRIPTS = ("/run_tests.sh", "/testbed/run_tests.sh", "/root/run_tests.sh")
 _RUN = (
-    "for folder in / /testbed /root; do\n"
-    '  if [ -f "${folder%/}/run_tests.sh" ]; then bash "${folder%/}/run_tests.sh"; exit $?; fi\n'
+    "cd /testbed\n"
+    "for script in /run_tests.sh run_tests.sh /root/run_tests.sh; do\n"
+    '  if [ -f "$script" ]; then bash "$script"; exit $?; fi\n'
     "done\n"
     'echo "there is no run_tests.sh in /, /testbed or /root" >&2\n'
     "exit 97\n"
 )
-_LADDER = (Rung(name="git-apply", command='git apply --whitespace=fix "$PATCH"'),)
+_APPLY = "git apply --whitespace=fix"
+_STRICT = (Rung(name="git-apply", command=f"{_APPLY} --exclude='r2e_tests/*' --exclude=run_tests.sh \"$PATCH\""),)
+"""The hidden tests may lie in the repository; no patch has any business there, not even that they were gone."""
+_LEGACY = (Rung(name="git-apply", command=f'{_APPLY} "$PATCH"'),)
 _SHOWN = 3
 _PARSER = "r2e_pytest"
 
@@ -74,7 +78,10 @@ class R2EGymRecipe:
         """Changes whenever the same input may get another verdict."""
         return f"{self.family}/1"
 
-    ladder = _LADDER
+    @property
+    def ladder(self) -> tuple[Rung, ...]:
+        """The one way to apply a model patch."""
+        return _LEGACY if self.compat else _STRICT
 
     def recognizes(self, row: Mapping[str, Any]) -> bool:
         """Whether the row holds expected results."""

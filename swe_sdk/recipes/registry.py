@@ -15,12 +15,14 @@ from swe_sdk.recipes.nv_internal import NvInternalRecipe
 from swe_sdk.recipes.r2e_gym import R2EGymRecipe
 from swe_sdk.recipes.swe_bench import SweBenchRecipe
 from swe_sdk.recipes.swe_bench_ext import SweBenchExtRecipe
+from swe_sdk.recipes.swe_bench_multilingual import SweBenchMultilingualRecipe
 from swe_sdk.recipes.swe_rebench import SweRebenchRecipe
 
 ENTRY_POINTS = "swe_sdk.recipes"
 """The group; an entry point's name is a family, its object a callable that gives a Recipe."""
 
 _BUILTIN: dict[str, Callable[..., Recipe]] = {
+    "swe-bench-multilingual": SweBenchMultilingualRecipe,  # before swe-bench, whose rows look the same
     "swe-bench": SweBenchRecipe,
     "swe-bench-ext": SweBenchExtRecipe,
     "nv-internal-1": NvInternalRecipe,

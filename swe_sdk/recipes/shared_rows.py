@@ -41,13 +41,20 @@ METADATA = (
     "language",
     "repo_language",
     "repo_name",
-    "image_assets",
     "tags",
     "title",
 )
 """Public fields that become ``Task.metadata``; every other field of a row stays out of it."""
 
-DROPPED = ("wrong_patch_note", "wrong_patch_fails", "responses_create_params", "agent_ref", "task_source", "notes")
+DROPPED = (
+    "image_assets",
+    "wrong_patch_note",
+    "wrong_patch_fails",
+    "responses_create_params",
+    "agent_ref",
+    "task_source",
+    "notes",
+)
 """Fields that tell about the hidden tests, or hold the whole row once more."""
 
 COMMON_FIELDS = (*TASK_FIELDS, *METADATA, *DROPPED)

@@ -18,7 +18,7 @@ from swe_sdk.model.environment import Environment, ImageEnvironment
 from swe_sdk.model.patch import EMPTY_PATCH, Patch
 from swe_sdk.model.task import EvalType, GradingSpec, Task
 from swe_sdk.recipes.parsers import parser_for_repository
-from swe_sdk.recipes.parsers.registry import PREFIX
+from swe_sdk.recipes.parsers.registry import PREFIX, traced
 from swe_sdk.recipes.row import Row
 from swe_sdk.recipes.sources import SOURCES, source_environment
 from swe_sdk.recipes.swe_bench_fields import KNOWN_FIELDS, METADATA
@@ -74,7 +74,7 @@ def _from_eval_script(row: Row) -> _Parts:
         row,
         parser=row.text("log_parser"),
         prelude=script.prelude,
-        test_command=script.test_command,
+        test_command=traced(row.text("log_parser"), script.test_command),
         test_patch=_applied_patch(row, script),
         test_assets=assets,
     )

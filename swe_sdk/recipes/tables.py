@@ -10,7 +10,6 @@ from typing import Any
 from swe_sdk.errors import InputError, PrerequisiteError
 from swe_sdk.recipes.located import Located, plain
 
-
 _A = {"Parquet": "a Parquet", "Arrow": "an Arrow"}
 
 

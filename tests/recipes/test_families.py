@@ -316,6 +316,15 @@ def test_the_whole_map_of_r2e_must_be_the_expected_one():
     assert recipe.parse(task, "PASSED t.py::C::test_a\n") == {}, "only the summary counts"
 
 
+def test_no_patch_reaches_the_hidden_tests_of_an_image():
+    recipe, task = task_of(R2E)
+    (rung,) = recipe.ladder
+    assert "--exclude='r2e_tests/*' --exclude=run_tests.sh" in rung.command
+    assert " run_tests.sh " in task.grading.test_command, "a file that the command names is a runner's file"
+    assert recipe.needs(task) == (("/run_tests.sh", "/testbed/run_tests.sh", "/root/run_tests.sh"),)
+    assert "image_assets" not in task_of({**R2E, "image_assets": {"test_patch": [{"path": "x"}]}})[1].metadata
+
+
 def test_a_summary_that_is_printed_later_undoes_nothing():
     recipe, task = task_of({**R2E, "expected_output_json": {"C.test_a": "PASSED", "test_b": "PASSED"}})
     both = SUMMARY.format("FAILED") + SUMMARY.format("PASSED")

@@ -17,13 +17,11 @@ from tests.shared import find_shared, shared_dir, shared_rows
 
 
 def entries() -> list[dict[str, Any]]:
-    """The logs with an official report and a Python parser of the official registry."""
+    """The logs with an official report and a parser of the official registry."""
     return [
         entry
         for entry in shared_rows("logs/index.jsonl")
-        if entry.get("report")
-        and entry["framework"].startswith("parse_log_")
-        and entry["framework"] != "parse_log_marked"
+        if entry.get("report") and entry["framework"].startswith("parse_log_")
     ]
 
 
@@ -47,7 +45,10 @@ def log_of(entry: dict[str, Any]) -> str:
     return decode_log((shared_dir() / "datasets" / "logs" / entry["file"]).read_bytes())
 
 
-ROWS = {row["instance_id"]: row for row in shared_rows("rows/swe-bench/verified_v5.jsonl")}
+ROWS = {
+    row["instance_id"]: row
+    for row in shared_rows("rows/swe-bench/verified_v5.jsonl", "rows/swe-bench/marked_v5_js.jsonl")
+}
 
 
 def task_of(entry: dict[str, Any]) -> Task:

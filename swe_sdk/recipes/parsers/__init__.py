@@ -11,7 +11,8 @@ give others too (``ERROR:``), because they take the first word of a line that me
 
 from __future__ import annotations
 
-from swe_sdk.recipes.parsers.registry import find_parser, parser_for_repository, parser_names
+from swe_sdk.recipes.parsers.registry import find_parser, parser_names
+from swe_sdk.recipes.parsers.repositories import parser_for_repository
 from swe_sdk.recipes.parsers.section import (
     ParsedLog,
     TestSection,

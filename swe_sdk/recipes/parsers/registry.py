@@ -146,26 +146,8 @@ FAMILIES: Final[dict[str, Parser]] = {
 _PARSERS: Final = {**FAMILIES, **PYTHON, **OTHERS, **OWN}
 _NAMES: Final = (*_PARSERS, *CHOICES)
 
-_REPOSITORIES: Final = {
-    "astropy/astropy": "astropy",
-    "django/django": "django",
-    "marshmallow-code/marshmallow": "marshmallow",
-    "matplotlib/matplotlib": "matplotlib",
-    "mwaskom/seaborn": "seaborn",
-    "pallets/flask": "flask",
-    "psf/requests": "requests",
-    "pvlib/pvlib-python": "pvlib",
-    "pydata/xarray": "xarray",
-    "pydicom/pydicom": "pydicom",
-    "pylint-dev/astroid": "astroid",
-    "pylint-dev/pylint": "pylint",
-    "pytest-dev/pytest": "pytest",
-    "pyvista/pyvista": "pyvista",
-    "scikit-learn/scikit-learn": "scikit",
-    "sphinx-doc/sphinx": "sphinx",
-    "sqlfluff/sqlfluff": "sqlfluff",
-    "sympy/sympy": "sympy",
-}
+TRACED: Final = frozenset(("calypso", "lighthouse", "maven", "next", "prismjs"))
+"""Parsers that look for the commands of the test script, as a shell prints them under ``set -x``."""
 
 
 def parser_names() -> tuple[str, ...]:
@@ -173,9 +155,9 @@ def parser_names() -> tuple[str, ...]:
     return tuple(sorted(_NAMES))
 
 
-def parser_for_repository(repository: str) -> str | None:
-    """The short name of the parser for ``owner/name``, for rows that name none (4.x and earlier); None if unknown."""
-    return _REPOSITORIES.get(repository)
+def traced(parser: str, command: str) -> str:
+    """The test command, with tracing switched on where the parser of that name reads the shell's trace."""
+    return f"set -x\n{command}" if parser.removeprefix(PREFIX) in TRACED else command
 
 
 def find_parser(name: str, instance: str | None = None, version: str | None = None) -> Parser:

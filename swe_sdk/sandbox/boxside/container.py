@@ -23,8 +23,9 @@ def main(machine: str, state: str, directory: str = "") -> None:
     """Serve the control socket that is standard input; never returns.
 
     ``machine`` is where the file system of this machine is bound, ``state`` a directory of that machine, and so is
-    ``directory``, where that is the image and the container an empty one. The first line on standard output is JSON: ``env``, the variables that the image sets, ``bash``, whether it has that, and ``pid``,
-    that of this process as the machine knows it.
+    ``directory``, where that is the image and the container an empty one. The first line on standard output is JSON:
+    ``env``, the variables that the image sets, ``bash``, whether it has that, and ``pid``, that of this process as the
+    machine knows it.
     """
     kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)  # Apptainer makes its root unbindable
     root = f"{machine}{directory}" if directory else _image_root(machine)

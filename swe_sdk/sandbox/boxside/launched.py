@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import socket
 import sys
 
@@ -19,7 +18,6 @@ def main(text: str) -> None:
         sock.set_inheritable(False)
     try:
         box = _get_ready(control, outside, options)
-        _send_myself(connection)
         for name, limit in options["rlimits"].items():
             root.limit(name, limit)
         frames.send_blocking(connection, {"ev": "ready"})
@@ -49,19 +47,6 @@ def _get_ready(control: socket.socket, outside: socket.socket, options: dict[str
     root.make_workdir(str(options["workdir"]))
     assert memory_bytes is None or isinstance(memory_bytes, int)
     return supervisor.Supervisor(control, memory_bytes, oom_score, watch)
-
-
-def _send_myself(connection: socket.socket) -> None:
-    """Send a pidfd, before there are any limits.
-
-    Descriptors on their way are counted for each user, against the limit of whoever sends one, and the programs of
-    other boxes may hold many.
-    """
-    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    myself = os.pidfd_open(os.getpid())
-    frames.send_blocking(connection, {"ev": "created"}, (myself,))
-    os.close(myself)
 
 
 def _disk_watch(limit_bytes: object) -> disk.Watch | None:

@@ -82,6 +82,7 @@ def _launch(
             first = _first_process(facts)
             if first is None:
                 return None
+            zygote.announce(connection, first)
             if agent is not None:
                 _limit_segments(first, spec.shared_memory_bytes // 2)
             _hand_over_oom_score(first, ours)

@@ -152,7 +152,10 @@ def _unpack(message: frames.Message, fds: list[int]) -> tuple[int, _Main]:
 
     It has a box's rights, and those of no other: see ``unpacking``.
     """
-    from . import unpacking  # here, where its code can be read for certain; boxes of other processes do without
+    try:
+        from . import unpacking  # here, where its code can be read for certain; boxes of other processes do without
+    except ImportError as error:
+        raise ValueError(f"this Python was built without a module that it takes: {error}") from None
 
     def main() -> Callable[[socket.socket], None]:
         if message["id_map"] is not None:
@@ -184,6 +187,7 @@ def _start(
         if id_map is not None:
             for kind in ("uid", "gid"):
                 root.write_file(f"/proc/{pid}/{kind}_map", id_map)
+        announce(connection, pid)
         os.write(go_write, b"1")
         return pid
     except OSError:
@@ -191,6 +195,22 @@ def _start(
         raise
     finally:
         os.close(go_write)
+
+
+def announce(connection: socket.socket, pid: int) -> None:
+    """Send a pidfd of a new process.
+
+    It does not send one itself: descriptors on their way are counted for each user, and a program of another box may
+    have used up what a box's user may send.
+    """
+    try:
+        pidfd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return  # it has ended already, and said why
+    try:
+        tell(connection, {"ev": "created"}, (pidfd,))
+    finally:
+        os.close(pidfd)
 
 
 def prefer(supervisor: int) -> None:
@@ -208,13 +228,14 @@ def prefer(supervisor: int) -> None:
 def start_plain(connection: socket.socket, main: _Main, inherited: tuple[int, ...]) -> None:
     """Fork a process that runs ``main`` as what this one is."""
     go_read, go_write = os.pipe2(os.O_CLOEXEC)
-    os.write(go_write, b"1")
     pid = kernel.clone(0)
     if pid == 0:
         for fd in (*inherited, go_write):
             os.close(fd)
         _run(connection, main, go_read, None)
     os.close(go_read)
+    announce(connection, pid)
+    os.write(go_write, b"1")
     os.close(go_write)
 
 
@@ -235,12 +256,8 @@ def _run(connection: socket.socket, main: _Main, go: int, own_ids: tuple[int, in
         os.close(go)
         if own_ids is not None:
             root.map_only_caller(*own_ids)
-        myself = os.pidfd_open(os.getpid())
-        if os.getpid() != 1:  # no box: the SDK may want to end it before it is done
-            tell(connection, {"ev": "created"}, (myself,))
         serve = main()
-        tell(connection, {"ev": "ready"}, (myself,))
-        os.close(myself)
+        tell(connection, {"ev": "ready"})
     except BaseException as error:  # noqa: BLE001 - the last word of a process that must not return into the zygote
         tell(connection, {"ev": "failed", "error": str(error), "errno": getattr(error, "errno", None)})
         os._exit(1)

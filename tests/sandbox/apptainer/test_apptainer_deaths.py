@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -147,3 +148,30 @@ async def _gone(state: str, quiet_s: float = 1.0) -> None:
             if list(processes_of(state)):
                 seen_at = anyio.current_time()
             await anyio.sleep(0.05)
+
+
+_PULL = """
+import anyio, sys
+from swe_sdk.sandbox.providers.apptainer.provider import ApptainerProvider
+from swe_sdk.sandbox.providers.apptainer.settings import ApptainerSettings
+provider = ApptainerProvider(sys.argv[1], options=ApptainerSettings(program=sys.argv[2], free_bytes=0))
+anyio.run(provider.find_image, sys.argv[3])
+"""
+
+
+async def test_a_pull_ends_with_the_process_that_wanted_it(apptainer_state: Path, options: ApptainerSettings) -> None:
+    state = apptainer_state / "pulled"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        host = f"127.0.0.1:{silent.getsockname()[1]}"
+        command = [sys.executable, "-c", _PULL, str(state), apptainer(), f"docker://{host}/team/image"]
+        with subprocess.Popen(command) as process:
+            silent.settimeout(30)
+            silent.accept()[0].close()  # it has asked, so that Apptainer is at work
+            assert any("apptainer build" in what for _pid, what in processes_of(host))
+            process.kill()
+        await _gone(host)
+    after = ApptainerProvider(state, options=options)
+    assert after.store.root == state
+    await after.aclose()
+    assert traces_of(state) == {}
+    assert not list((state / "sif").glob("*.sif"))

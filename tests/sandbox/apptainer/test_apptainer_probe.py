@@ -134,6 +134,12 @@ async def test_a_state_directory_on_which_no_layer_can_be_written(tmp_path: Path
         ('Error for command "exec": unknown flag: --ignore-subuid', "ProviderUnavailable", "1.1"),
         ("FATAL: while extracting image: squashfuse_ll not found", "ProviderUnavailable", "squashfuse"),
         ("FATAL: could not open image /x.sif: image format not recognized", "CreateFailed", "inspect"),
+        (
+            "FATAL: stat /mnt/runtimes/1f/loader.so: no such file or directory",
+            "ProviderUnavailable",
+            "bind control",
+        ),
+        ("FATAL: configuration disallows users from running unencrypted SIF", "ProviderUnavailable", "--sandbox"),
         ("", "CreateFailed", ""),
     ],
 )

@@ -76,10 +76,10 @@ def user(request: pytest.FixtureRequest) -> str:
 
 
 MANY_SMALL = """
-    attempt("first", write, "/proc/1/oom_score_adj", b"1000")
-    attempt("last", write, "/proc/self/oom_score_adj", b"0")
     if daemon():
         time.sleep(float(sys.argv[1]))
+        write("/proc/1/oom_score_adj", b"1000")
+        write("/proc/self/oom_score_adj", b"0")
         for number in range(200):
             if os.fork() == 0:
                 kept = b"x" * 2000000
@@ -91,7 +91,7 @@ MANY_SMALL = """
 async def test_memory_filled_to_have_the_supervisor_killed_is_told_as_that(make_box: MakeBox) -> None:
     """A supervisor that its own programs have starved is their doing, whenever it is noticed, and earns no mask."""
     box = await make_box(limits={"memory_mib": 64})
-    await attack(box, MANY_SMALL, "0.3")  # type: ignore[arg-type]
+    await attack(box, MANY_SMALL, "0.7")  # type: ignore[arg-type]
     result = await box.exec(["/bin/sleep", "20"], timeout_s=30)
     assert (result.status, result.exit_code) == ("oom", None)
     assert await box.status() == "lost"
@@ -101,7 +101,7 @@ async def test_memory_filled_to_have_the_supervisor_killed_is_told_as_that(make_
 
 async def test_that_is_told_to_a_later_call_too(make_box: MakeBox) -> None:
     box = await make_box(limits={"memory_mib": 64})
-    await attack(box, MANY_SMALL, "0")  # type: ignore[arg-type]
+    await attack(box, MANY_SMALL, "0.7")  # type: ignore[arg-type]
     with anyio.fail_after(20):
         while await box.status() == "running":
             await anyio.sleep(0.05)

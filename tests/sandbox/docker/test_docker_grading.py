@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 import swe_sdk as swe
 from swe_sdk import aio
 from swe_sdk.model.outcome import Outcome
-from swe_sdk.sandbox.contract import SandboxProvider
 from swe_sdk.sandbox.providers.docker.provider import DockerProvider
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
 
@@ -19,25 +20,29 @@ TASKS = ("mini__fairsplit-1", "mini__tokenbucket-1")
 """Their environments take nothing from a package index."""
 
 
-@pytest.fixture
-async def providers(docker_provider: DockerProvider, local_provider: LocalProvider) -> AsyncIterator[list[Any]]:
-    yield [docker_provider, local_provider]
-    for snapshot in await docker_provider.snapshots():
-        if snapshot.id in _made(docker_provider):
-            await docker_provider.delete_snapshot(snapshot.id)
+@pytest.fixture(scope="module", autouse=True)
+def nothing_built_is_left(docker_state: Path) -> Iterator[None]:
+    yield
+    records = "".join(path.read_text() for path in (docker_state / "docker/environments").glob("*.json"))
 
+    async def delete() -> None:
+        provider = DockerProvider(state=docker_state)
+        for snapshot in await provider.snapshots():
+            if snapshot.id in records:
+                await provider.delete_snapshot(snapshot.id)
+        await provider.aclose()
 
-def _made(provider: DockerProvider) -> str:
-    """The records of what was built with this state directory."""
-    return "".join(path.read_text() for path in (provider.state / "environments").glob("*.json"))
+    anyio.run(delete)
 
 
 @pytest.mark.parametrize("name", TASKS)
-async def test_verdicts_are_those_of_local_boxes(providers: list[SandboxProvider], name: str) -> None:
+async def test_verdicts_are_those_of_local_boxes(
+    docker_provider: DockerProvider, local_provider: LocalProvider, name: str
+) -> None:
     task = swe.load_tasks("mini")[name]
     assert task.grading.wrong_patch is not None
     for patch in (task.grading.gold_patch, task.grading.wrong_patch, None):
-        there, here = [await aio.grade(task, patch, provider=provider) for provider in providers]
+        there, here = [await aio.grade(task, patch, provider=each) for each in (docker_provider, local_provider)]
         assert _told(there) == _told(here)
         assert there.status == ("resolved" if patch == task.grading.gold_patch else "unresolved")
 

@@ -20,7 +20,7 @@ from swe_sdk.sandbox.providers.apptainer.settings import ApptainerSettings
 from swe_sdk.sandbox.providers.apptainer.sif import file_system_offset
 from swe_sdk.sandbox.providers.local.layers import remove_tree
 
-URI = re.compile(r"^(docker|oras|library|shub)://|^(docker-archive|oci-archive|oci):(?://)?")
+URI = re.compile(r"^(docker|oras|library|shub)://|^(docker-archive|docker-daemon|oci-archive|oci):(?://)?")
 """What Apptainer itself fetches or converts."""
 _SQUASHFS = ("--mksquashfs-args", "-comp zstd -Xcompression-level 1 -all-root")
 """A tenth of the time of the default, for a file that is a little larger; and root owns all, as boxes need it."""

@@ -5,11 +5,14 @@ and makes this user root of a namespace. The process that it starts is our zygot
 box is what a box of the local provider is: namespaces of its own, and an overlay whose lowest layer is the image.
 
 Why not ``apptainer instance start`` for each box: it takes 0.3 s to start and 1.5 to 3.4 s to stop, always; its
-commands take 40 to 60 ms; and a program in it can reach, and kill, whatever else runs in the instance. Why not one
-``apptainer exec --overlay DIR`` for each box, under our supervisor: 0.2 s and two FUSE servers (40 MB) a box, where a
-box of the zygote takes 6 ms and 2 MB; ``fuse-overlayfs`` between the program and its files, where here it is the
+commands take 40 to 60 ms; and a program in it can reach, and kill, whatever else runs in the instance.
+
+Why not one ``apptainer exec --overlay DIR`` for each box, under our supervisor: 0.2 s and more than 20 MB a box, where
+one of the zygote takes 6 ms and 2 MB; ``fuse-overlayfs`` between the program and its files, where here it is the
 kernel; and layers in a form of its own, that nothing but itself can merge. The kernel's own overlay, which Apptainer
-may mount instead, is mounted without ``userxattr``: ``rm -r`` of a directory of the image then fails (1.4.5).
+may mount instead, is mounted without ``userxattr``: ``rm -r`` of a directory of the image then fails (1.4.5). And
+``--writable-tmpfs`` holds 64 MB (``sessiondir max size``) that cannot be frozen. So Apptainer's overlay is not used at
+all, and a site may well have switched it off.
 
 It ends with this process: its standard input is the control socket, at whose end the zygote exits. That was process 1
 of the container, so the kernel takes the boxes with it; then Apptainer unmounts the image and exits.
@@ -25,6 +28,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,7 +54,7 @@ _FLAGS = (
     "--pid", "--no-init",  # the zygote is process 1
     "--containall", "--cleanenv", "--no-eval", "--no-umask", "--pwd", "/",
     "--no-home", "--no-mount", "home,tmp,cwd,sys,hostfs,bind-paths",
-    "--bind", f"/:{_MACHINE}",
+    "--bind", f"/:{_MACHINE}", "--env", "LD_PRELOAD=",  # an image's own would be loaded into the zygote
 )  # fmt: skip
 _AS_ROOT = ("--userns",)
 _AS_USER = ("--fakeroot", "--ignore-subuid", "--ignore-fakeroot-command")
@@ -76,8 +80,7 @@ class ImageZygote(Zygote):
         self,
         image: Image,
         *,
-        program: Program,
-        runtime: Runtime,
+        needs: Callable[[], tuple[Program, Runtime]],
         state: Path,
         cgroup: BoxCgroup | None,
         start_timeout_s: float,
@@ -85,8 +88,7 @@ class ImageZygote(Zygote):
         super().__init__(Path(os.devnull), cgroup)
         self.image = image
         self.facts = Facts()
-        self._apptainer = program
-        self._runtime = runtime
+        self._needs = needs
         self._state = state
         self._start_timeout_s = start_timeout_s
 
@@ -104,10 +106,11 @@ class ImageZygote(Zygote):
         self.close()
         if _now_at(self.image.path) != self.image:
             raise CreateFailed(f"the image {self.image.path} has changed, or is gone", remedy="make a new box on it")
+        program, runtime = self._needs()
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
-        command = [self._apptainer.path, "-q", "exec", *(_AS_USER if os.geteuid() else _AS_ROOT), *_FLAGS]
-        python = self._runtime.interpreter(f"{_MACHINE}{self._runtime.path}")
+        command = [program.path, "-q", "exec", *(_AS_USER if os.geteuid() else _AS_ROOT), *_FLAGS]
+        python = runtime.interpreter(f"{_MACHINE}{runtime.path}")
         zygote = [*python, "-c", _MAIN, _MACHINE, str(self._state)]
         image = self.image.path
         if image.is_dir() and not (image / _METADATA).is_dir():
@@ -128,6 +131,7 @@ class ImageZygote(Zygote):
             try:
                 self.facts = self._read_facts(process, log)
             except BaseException:
+                process.kill()  # it may hang, and knows nothing of the socket yet
                 self.close()
                 raise
 
@@ -159,7 +163,7 @@ class ImageZygote(Zygote):
         try:
             message = json.loads(line)
         except ValueError:
-            raise CreateFailed(f"{self._apptainer.path} says {line[:200]!r} where our zygote should speak") from None
+            raise CreateFailed(f"apptainer says {line[:200]!r} where our zygote should speak") from None
         if self.cgroup is not None:
             self.cgroup.add(message["pid"])
         return Facts(_of_image(message["env"]), message["bash"])
@@ -195,7 +199,7 @@ def _first_line(fd: int, timeout_s: float) -> bytes | None:
 
 def _of_image(env: dict[str, str]) -> dict[str, str]:
     """The variables that the image sets, without what Apptainer adds."""
-    added = {"PS1", "PROMPT_COMMAND", "PWD", "OLDPWD", "SHLVL", "_", "TERM", "HOME", "LD_LIBRARY_PATH"}
+    added = {"PS1", "PROMPT_COMMAND", "PWD", "OLDPWD", "SHLVL", "_", "TERM", "HOME", "LD_LIBRARY_PATH", "LD_PRELOAD"}
     kept = {
         name: value
         for name, value in env.items()

@@ -15,6 +15,8 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _LEVEL = re.compile(r"(ERROR|FATAL)\s*:\s*")
 _NO_SUCH_FLAG = re.compile(r"unknown (?:shorthand )?flag", re.IGNORECASE)
 _IMAGE = re.compile(r"image|squashfs|format|SIF|container creation failed: mount", re.IGNORECASE)
+_NO_BIND = re.compile(r"/runtimes/\S+: no such file", re.IGNORECASE)
+_FORBIDDEN = re.compile(r"configuration disallows", re.IGNORECASE)
 _NO_FUSE = re.compile(r"squashfuse|fuse-overlayfs|/dev/fuse|fusermount", re.IGNORECASE)
 _NO_PLACE = re.compile(r"overlay|underlay|destination .* doesn't exist", re.IGNORECASE)
 
@@ -31,6 +33,16 @@ def explain_start(image: Path, output: str) -> SweError:
             f"apptainer may not make this user root of a namespace here: {said}",
             remedy="ask for unprivileged user namespaces (sysctl user.max_user_namespaces above 0; on Ubuntu, the "
             "AppArmor profile that comes with apptainer)",
+        )
+    if _NO_BIND.search(said):
+        return ProviderUnavailable(
+            f"apptainer binds no directories for users here: {said}",
+            remedy="ask for `user bind control = yes` in apptainer.conf, or install an apptainer of your own",
+        )
+    if _FORBIDDEN.search(said):
+        return ProviderUnavailable(
+            f"apptainer.conf forbids it: {said}",
+            remedy="unpack the image (`apptainer build --sandbox DIR IMAGE`), or install an apptainer of your own",
         )
     if _NO_FUSE.search(said):
         return ProviderUnavailable(

@@ -53,10 +53,15 @@ class ImageLibrary:
         path = None if URI.match(name) else await to_thread.run_sync(self._on_disk, name)
         if path is None:
             return Image.at(await self._built(self._source(name), refresh=refresh))
-        if path.is_file() and not belongs_to_root(path):
+        if path.is_file() and not await to_thread.run_sync(belongs_to_root, path):
             # Boxes have one user, who could not change the files of others.
             path = await self._built(str(path))
         return Image.at(path)
+
+    def forget(self, name: str) -> None:
+        """Delete what was pulled or converted under a name; files that we have not made stay."""
+        path = None if URI.match(name) else self._on_disk(name)
+        self._place(self._source(name) if path is None else str(path)).unlink(missing_ok=True)
 
     def _source(self, name: str) -> str:
         """What Apptainer is asked for: Docker's own names go through the mirror of the settings, if there is one."""
@@ -65,13 +70,16 @@ class ImageLibrary:
         return f"docker://{parse_reference(name).through(self._mirror)}"
 
     async def _built(self, source: str, *, refresh: bool = False) -> Path:
-        path = self._directory / f"{_readable(source)}-{content_key(_identity(source))[:12]}.sif"
+        path = self._place(source)
         if path.exists() and not refresh:
             return path
         async with file_lock(self._directory / f"{path.stem}.lock"):
             if refresh or not path.exists():
                 await self._builder.build(source, path)
         return path
+
+    def _place(self, source: str) -> Path:
+        return self._directory / f"{_readable(source)}-{content_key(_identity(source))[:12]}.sif"
 
     def _on_disk(self, name: str) -> Path | None:
         """A .sif file or directory by its path, or by the name of an image; None where a registry may have it."""

@@ -77,13 +77,11 @@ class ApptainerProvider(LocalProvider):
         name = name or self.options.base_image
         if name is None:
             raise no_base_image(self.name)
-        program = await to_thread.run_sync(lambda: self.program)
-        store = self.store
-        directory = store.root / "sif"
-        directory.mkdir(exist_ok=True)
-        builder = Builder(program, store.scratch, self.options, self._registries)
-        library = ImageLibrary(directory, builder, self.options.image_dirs, self._registries.mirror)
-        return await library.find(name, refresh=refresh)
+        return await self._library(await to_thread.run_sync(lambda: self.program)).find(name, refresh=refresh)
+
+    def _library(self, program: Program) -> ImageLibrary:
+        builder = Builder(program, self.store.scratch, self.options, self._registries)
+        return ImageLibrary(self.store.root / "sif", builder, self.options.image_dirs, self._registries.mirror)
 
     async def ensure_image(
         self, image: str, *, refresh: bool = False, on_progress: Callable[[str], None] | None = None
@@ -100,15 +98,12 @@ class ApptainerProvider(LocalProvider):
 
     async def delete_image(self, image: str) -> None:
         """Delete what was pulled for a name; files that we have not made stay."""
-        found = await self.find_image(image)
-        if found.path.parent == self.state / "sif":
-            found.path.unlink(missing_ok=True)
+        self._library(await to_thread.run_sync(lambda: self.program)).forget(image)
 
     def _make_zygote(self, image: Image) -> ImageZygote:
         return ImageZygote(
             image,
-            program=self.program,
-            runtime=self.runtime,
+            needs=lambda: (self.program, self.runtime),
             state=self.state,
             cgroup=self._group,
             start_timeout_s=self.options.start_timeout_s,
@@ -120,7 +115,8 @@ class ApptainerProvider(LocalProvider):
     # -- what differs from a local box ------------------------------------------------------------------------------
 
     def _prepare(self, store: LayerStore) -> None:
-        (store.root / IMAGE).mkdir(exist_ok=True)
+        for name in (IMAGE, "sif"):
+            (store.root / name).mkdir(exist_ok=True)
         self._group = self._common_group(store.owner)
         self.images = MountedImages(
             self._make_zygote, self._images_in_use, self.options.idle_images, self.options.idle_s

@@ -32,6 +32,6 @@ class ApptainerSettings(Record):
     free_bytes: int = Field(default=2 << 30, ge=0)
     """What must be free on the disk before an image is pulled."""
     idle_images: int = Field(default=4, ge=0)
-    """How many images without a box stay mounted, ready for the next box (40 MB of memory each)."""
+    """How many images without a box stay mounted, ready for the next box (20 MB of memory each)."""
     idle_s: float = Field(default=10.0, ge=0)
     """An image that was wanted so lately stays mounted in any case: a box may be on its way."""

@@ -24,12 +24,14 @@ from swe_sdk.sandbox.providers.docker.memory import memory_group
 from swe_sdk.sandbox.providers.docker.removal import remove_container
 from swe_sdk.sandbox.providers.local.cgroups import BoxCgroup
 from swe_sdk.sandbox.supervised import BASE_ENV, RefusedCall, SupervisedBox
-from swe_sdk.sandbox.waiting import has_ended
+from swe_sdk.sandbox.waiting import has_ended, readable
 
 if TYPE_CHECKING:
     from swe_sdk.sandbox.providers.docker.provider import DockerProvider
 
 _CLOSE_CAP_S = 60.0
+_END_S = 2.0
+"""Between the end of a supervisor's socket and its own."""
 _MOST_CUSTOMS = 1000
 _log = logging.getLogger(__name__)
 
@@ -198,10 +200,14 @@ class DockerBox(SupervisedBox):
         return SandboxOutOfMemory(f"box {self._id} died: its programs had filled its memory")
 
     async def _died_of_memory(self) -> bool:
-        if self._out_of_memory is None:
-            since = self.lease.created_at
-            self._out_of_memory = await ran_out_of_memory(self._provider.engine, self.container, since)
-        return self._out_of_memory
+        """Whether it is dead, and of that. One that merely does not answer may yet die of anything."""
+        if self._out_of_memory is None and self._pidfd >= 0:
+            with anyio.move_on_after(_END_S) as waiting:
+                await readable(self._pidfd)
+            if not waiting.cancelled_caught:
+                since = self.lease.created_at
+                self._out_of_memory = await ran_out_of_memory(self._provider.engine, self.container, since)
+        return bool(self._out_of_memory)
 
     def _explained(self, result: ExecResult) -> ExecResult:
         """The result, with ``oom`` where the kernel's own count says that the box went beyond its memory limit.

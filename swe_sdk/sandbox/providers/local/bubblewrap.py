@@ -30,7 +30,7 @@ from swe_sdk.sandbox.providers.local.cgroups import BoxCgroup
 from swe_sdk.sandbox.providers.local.diagnosis import namespaces_refused
 from swe_sdk.sandbox.providers.local.zygote import UnpackLimits, Zygote
 from swe_sdk.sandbox.runtime import ensure_runtime
-from swe_sdk.sandbox.wire import Call, PeerGone, open_call
+from swe_sdk.sandbox.wire import Call, PeerGone
 
 FIRST_VERSION = (0, 11)
 """The first that can mount an overlay."""
@@ -125,7 +125,7 @@ class BubblewrapZygote(Zygote):
         program = await to_thread.run_sync(self._program_to_start)
         with os.fdopen(os.memfd_create("bwrap"), "rb") as said:
             try:
-                return await self._ask({**message, "bwrap": program}, control, said.fileno())
+                return await self._ask({**message, "bwrap": program}, [control.fileno(), said.fileno()])
             except PeerGone:
                 said.seek(0)
                 text = said.read(_SAID_BYTES).decode("utf-8", "replace").strip()
@@ -133,17 +133,8 @@ class BubblewrapZygote(Zygote):
                     raise
                 raise explain_bubblewrap(text) from None
 
-    async def _ask(self, message: dict[str, Any], control: socket.socket, said: int) -> tuple[int, Call]:
-        pidfd, call = await self.first_reply(await open_call(self._started()), message, [control.fileno(), said])
-        try:
-            reply, _fds = await call.receive()
-            if reply["ev"] == "failed":
-                raise explain_bubblewrap(str(reply["error"]))
-        except BaseException:
-            call.close()
-            os.close(pidfd)
-            raise
-        return pidfd, call
+    def _explain(self, reply: dict[str, Any], *, is_there: bool) -> SweError:
+        return explain_bubblewrap(str(reply["error"])) if is_there else super()._explain(reply, is_there=False)
 
     def _program_to_start(self) -> dict[str, Any]:
         """What a box is started with; sought and made once."""

@@ -71,6 +71,8 @@ async def _find_shell(box: LocalBox, name: str) -> str:
         result = await box.exec([shell, "-c", "exit 0"], cwd="/", timeout_s=_TIMEOUT_S)
         if result.status == "lost":
             raise SandboxLost(f"the first box of the image {name} died")
+        if result.status != "exited":
+            raise CreateFailed(f"{shell} in the first box of the image {name} {result.summary}", remedy="try again")
         if result.ok:
             return shell
     raise CreateFailed(

@@ -27,6 +27,8 @@ print(json.dumps([version, sys.base_prefix, getattr(sys, "_base_executable", sys
 """
 _INSTALL = {
     "node": "install Node.js 18 or newer (Debian, Ubuntu: apt-get install nodejs)",
+    "cargo": "install Rust (rustup, or Debian, Ubuntu: apt-get install cargo)",
+    "go": "install Go (Debian, Ubuntu: apt-get install golang-go)",
     "git": "install git (Debian, Ubuntu: apt-get install git)",
 }
 _FETCH_TIMEOUT_S = 600
@@ -52,7 +54,7 @@ def find_toolchain(python: str | None, tools: Sequence[str], fetched: Path) -> T
         found = shutil.which(tool)
         if found is None:
             raise MissingTool(tool, remedy=_INSTALL.get(tool, ""))
-        real = os.path.realpath(found)
+        real = _behind_rustup(tool, os.path.realpath(found))
         if not _is_visible(real):
             mounts.append(_mount(_installation(Path(real))))
             path.append(str(Path(real).parent))
@@ -160,6 +162,17 @@ def _fetch(wanted: str, fetched: Path) -> Interpreter:
 
 def _is_visible(path: str) -> bool:
     return path == "/usr" or path.startswith("/usr/")
+
+
+def _behind_rustup(tool: str, real: str) -> str:
+    """The program itself where ``real`` is rustup, which stands in for all of Rust's and needs its own files in HOME."""
+    if Path(real).name != "rustup" or tool == "rustup":
+        return real
+    try:
+        done = subprocess.run([real, "which", tool], capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        raise MissingTool(tool, remedy="install a toolchain: rustup default stable") from None
+    return os.path.realpath(done.stdout.strip())
 
 
 def _installation(tool: Path) -> str:

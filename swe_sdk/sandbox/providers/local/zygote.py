@@ -19,7 +19,7 @@ from swe_sdk.sandbox import boxside
 from swe_sdk.sandbox.providers.local.cgroups import BoxCgroup
 from swe_sdk.sandbox.providers.local.diagnosis import explain, explain_merge, explain_unpack
 from swe_sdk.sandbox.waiting import readable
-from swe_sdk.sandbox.wire import Call, PeerGone, open_call
+from swe_sdk.sandbox.wire import Call, PeerGone, close_all, open_call
 
 CREATE_TIMEOUT_S = 30.0
 _MAX_LAYERS = 500
@@ -70,19 +70,29 @@ class Zygote:
             raise CreateFailed("the box died while it was made", remedy=f"see {self._log}; try again") from None
 
     async def _create(self, message: dict[str, Any], control: socket.socket) -> tuple[int, Call]:
-        return await self.first_reply(await open_call(self._started()), message, [control.fileno()])
+        return await self._ask(message, [control.fileno()])
 
-    async def first_reply(self, call: Call, message: dict[str, Any], fds: Sequence[int]) -> tuple[int, Call]:
-        """Ask for a box, and wait until it is there."""
+    async def _ask(self, message: dict[str, Any], fds: Sequence[int]) -> tuple[int, Call]:
+        """Ask for a box, and wait until it serves."""
+        pidfds: list[int] = []
+        call = await open_call(self._started())
         try:
             await call.send(message, fds)
-            reply, pidfds = await call.receive()
-            if reply["ev"] == "failed":
-                raise _failure(reply)
-            return pidfds[0], call
+            while True:
+                reply, received = await call.receive()
+                pidfds += received
+                if reply["ev"] == "ready":
+                    return pidfds[0], call
+                if reply["ev"] == "failed":
+                    raise self._explain(reply, is_there=bool(pidfds))
         except BaseException:
             call.close()
+            close_all(pidfds)
             raise
+
+    def _explain(self, reply: dict[str, Any], *, is_there: bool) -> SweError:
+        """Why there is no box; ``is_there``: its first process says so."""
+        return explain(str(reply.get("error")), reply.get("errno"))
 
     async def merge(self, state: Path, layers: Sequence[str], target: str, id_map: str | None) -> None:
         """Merge layers into the empty directory ``target``, all of them below ``state``; see ``boxside.merging``.
@@ -187,7 +197,3 @@ async def _end(pidfd: int) -> None:
         pass  # it has ended and was collected already
     finally:
         os.close(pidfd)
-
-
-def _failure(reply: dict[str, Any]) -> SweError:
-    return explain(str(reply.get("error")), reply.get("errno"))
