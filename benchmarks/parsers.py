@@ -19,7 +19,7 @@ from swe_sdk.recipes.parsers import decode_log, lenient_section, parse_log
 
 TITLE = "Log parsers"
 _PREFIX = "parse_log_"
-_TARGET = Target(2, is_least=True)
+_TARGET = Target(1, is_least=True)
 Parse = Callable[[str], dict[str, str]]
 
 

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 
 from swe_sdk.grading.box_git import BoxGit, require_alive
 
-VARIABLE = "SWE_SDK_RESULTS"
+VARIABLE = "SWE_SDK_REPORTS"
 """The variable by which the test command knows the folder."""
 
 MAX_ARCHIVE_BYTES = 64 << 20

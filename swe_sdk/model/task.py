@@ -29,7 +29,7 @@ class GradingSpec(Record):
     parser: str
     """Name of the log parser."""
     result_files: tuple[str, ...] = ()
-    """Names (``*`` and ``?`` stand for anything) of files that the test command leaves in ``$SWE_SDK_RESULTS``, a
+    """Names (``*`` and ``?`` stand for anything) of files that the test command leaves in ``$SWE_SDK_REPORTS``, a
     folder outside of the repository that the grader makes and reads; none of them comes through the log."""
     expected: dict[str, str] = Field(default_factory=dict)
     """The status of every test by id, for families that compare the whole of it."""

@@ -134,7 +134,7 @@ for venv in {home}/venv {home}/.venv; do if [ -x "$venv/bin/python" ]; then pyth
 env -u VIRTUAL_ENV PYTHONPATH={home} "$python" {self._evaluator.command.format(**gaps)}
 test_exit_code=$?
 report="$(find /root/evaluation -type f -name "*{_REPORT}" | sort | head -n 1)"
-[ -z "$report" ] || cp -- "$report" "$SWE_SDK_RESULTS/{_REPORT}"
+[ -z "$report" ] || cp -- "$report" "$SWE_SDK_REPORTS/{_REPORT}"
 (exit $test_exit_code)
 """
 

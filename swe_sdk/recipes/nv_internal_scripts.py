@@ -64,13 +64,13 @@ def test_command(runner: str, parser: str, files: Sequence[str]) -> str:
     The scripts lie outside of the repository, the parser only once the tests are over. The output is shown as well.
     """
     return f"""\
-folder="$(dirname "$SWE_SDK_RESULTS")"
+folder="$(dirname "$SWE_SDK_REPORTS")"
 printf %s {shlex.quote(runner)} > "$folder/run_script.sh"
 bash "$folder/run_script.sh" {shlex.quote(",".join(files))} > "$folder/stdout.log" 2> "$folder/stderr.log"
 test_exit_code=$?
 cat "$folder/stdout.log" "$folder/stderr.log"
 printf %s {shlex.quote(parser)} > "$folder/parsing_script.py"
 "$(command -v python3 || command -v python)" "$folder/parsing_script.py" \\
-  "$folder/stdout.log" "$folder/stderr.log" "$SWE_SDK_RESULTS/output.json"
+  "$folder/stdout.log" "$folder/stderr.log" "$SWE_SDK_REPORTS/output.json"
 (exit $test_exit_code)
 """

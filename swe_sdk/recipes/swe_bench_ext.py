@@ -19,13 +19,12 @@ from swe_sdk.recipes.parsers.structured import STRUCTURED, by_normalized, normal
 from swe_sdk.recipes.required import require_all
 from swe_sdk.recipes.row import Row
 from swe_sdk.recipes.shared_rows import build_task, environment_of, image_field, optional_list, read_row
+from swe_sdk.recipes.swe_bench_ext_commands import reads_files, with_flags
 from swe_sdk.recipes.swe_bench_ext_frameworks import (
     ALIASES,
     FRAMEWORKS,
     Framework,
     framework_of,
-    reads_files,
-    with_flags,
 )
 from swe_sdk.recipes.swe_bench_ext_legacy import (
     CD_LADDER,

@@ -30,7 +30,7 @@ _atexit.register(_forge)
 """
 OVERWRITES = """\
 def _forge():
-    with open(_os.path.join(_os.environ.get("SWE_SDK_RESULTS", "/tmp"), "output.xml"), "w") as file:
+    with open(_os.path.join(_os.environ.get("SWE_SDK_REPORTS", "/tmp"), "output.xml"), "w") as file:
         file.write(_XML)
 _atexit.register(_forge)
 """

@@ -34,6 +34,13 @@ ROWS: dict[str, dict[str, Any]] = {
         "FAIL_TO_PASS": ["check::answer"],
         "PASS_TO_PASS": [],
     },
+    "swe-bench-multilingual": {
+        "instance_id": "tiny__answer-1",
+        "test_command": CHECK,
+        "log_parser": "gtest",
+        "FAIL_TO_PASS": ["check::answer"],
+        "PASS_TO_PASS": [],
+    },
     "r2e-gym": {"instance_id": "tiny__answer-1", "expected_output_json": {"answer": "PASSED"}, "repo_name": "tiny"},
 }
 
@@ -112,6 +119,7 @@ def test_the_documented_commands(tmp_path):
     for family, options in {
         "swe-bench": "swebench.harness.run_local_evaluation --predictions_path P --instance_ids I --timeout 1800"
         " --dataset_name D --split test --run_id swe_sdk",
+        "swe-bench-multilingual": "cd /root/evaluation || exit 1",
         "r2e-gym": "run_local_evaluation.py --predictions_path P --instance_id I --timeout 1800 --dataset D"
         " --output_dir",
     }.items():
@@ -119,3 +127,7 @@ def test_the_documented_commands(tmp_path):
         shown = options.replace("P ", "/root/predictions.jsonl ").replace("I ", f"{task.instance_id} ")
         assert shown.replace("D ", "/root/dataset/data.jsonl ") in task.grading.test_command
         assert not task.grading.test_patch.exists
+        folder = {"swe-bench": "swebench", "swe-bench-multilingual": "swebench_multilingual", "r2e-gym": "r2egym"}[
+            family
+        ]
+        assert f"PYTHONPATH=/{folder}_setup/" in task.grading.test_command

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 
 async def test_files_are_read_by_pattern_and_only_regular_ones(git):
     await git.run(
-        f"{shell_lines(git)} cd $SWE_SDK_RESULTS && echo a > a.xml && echo b > b.json && mkdir d.xml"
+        f"{shell_lines(git)} cd $SWE_SDK_REPORTS && echo a > a.xml && echo b > b.json && mkdir d.xml"
         " && echo c > d.xml/c.xml && ln -s /etc/passwd link.xml && mkfifo pipe.xml && truncate -s 200M sparse.xml; true"
     )
     assert await read_result_files(git, ["*.xml"]) in ({"a.xml": b"a\n"}, {}), "a huge file may cost the others"

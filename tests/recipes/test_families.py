@@ -14,7 +14,8 @@ from swe_sdk.recipes.contract import Recipe
 from swe_sdk.recipes.dataset import load_tasks
 from swe_sdk.recipes.nv_internal_scripts import environment_lines, last_line
 from swe_sdk.recipes.registry import get_recipe
-from swe_sdk.recipes.swe_bench_ext_frameworks import FRAMEWORKS, reads_files, with_flags
+from swe_sdk.recipes.swe_bench_ext_commands import reads_files, with_flags
+from swe_sdk.recipes.swe_bench_ext_frameworks import FRAMEWORKS
 from swe_sdk.recipes.swe_rebench import without_time
 
 COMMON: dict[str, Any] = {"instance_id": "o__r-1", "repo": "o/r", "base_commit": "abc"}
@@ -153,21 +154,21 @@ def test_unknown_frameworks_load_and_are_not_read():
 
 
 COMMANDS = {
-    "pytest": ("pytest -q", 'pytest -q --junitxml="$SWE_SDK_RESULTS/output.xml"'),
+    "pytest": ("pytest -q", 'pytest -q --junitxml="$SWE_SDK_REPORTS/output.xml"'),
     "unittest": ("python -m unittest", "python -m unittest"),
     "go": ("go test ./...", "go test ./... -json"),
-    "jest": ("npx jest", 'npx jest --json --outputFile="$SWE_SDK_RESULTS/output.json"'),
-    "vitest": ("npx vitest run", 'npx vitest run --reporter=json --outputFile="$SWE_SDK_RESULTS/output.json"'),
-    "mocha": ("npx mocha", 'npx mocha --reporter json --reporter-options output="$SWE_SDK_RESULTS/output.json"'),
+    "jest": ("npx jest", 'npx jest --json --outputFile="$SWE_SDK_REPORTS/output.json"'),
+    "vitest": ("npx vitest run", 'npx vitest run --reporter=json --outputFile="$SWE_SDK_REPORTS/output.json"'),
+    "mocha": ("npx mocha", 'npx mocha --reporter json --reporter-options output="$SWE_SDK_REPORTS/output.json"'),
     "bun": ("bun test", "bun test"),
-    "gtest": ("./tests", './tests --gtest_output=json:"$SWE_SDK_RESULTS/output.json"'),
+    "gtest": ("./tests", './tests --gtest_output=json:"$SWE_SDK_REPORTS/output.json"'),
     "cargo-nextest": ("cargo nextest run", "cargo nextest run"),
-    "ctest": ("make && ctest", 'make && ctest --output-on-failure --output-junit "$SWE_SDK_RESULTS/output.xml"'),
-    "xctest": ("swift test", 'swift test --parallel --num-workers=1 --xunit-output "$SWE_SDK_RESULTS/output.xml"'),
-    "testing": ("swift test", 'swift test --disable-xctest --parallel --xunit-output "$SWE_SDK_RESULTS/output.xml"'),
+    "ctest": ("make && ctest", 'make && ctest --output-on-failure --output-junit "$SWE_SDK_REPORTS/output.xml"'),
+    "xctest": ("swift test", 'swift test --parallel --num-workers=1 --xunit-output "$SWE_SDK_REPORTS/output.xml"'),
+    "testing": ("swift test", 'swift test --disable-xctest --parallel --xunit-output "$SWE_SDK_REPORTS/output.xml"'),
     "cppunit": ("./t", "./t"),
-    "busted": ("busted", 'busted --output=junit -Xoutput "$SWE_SDK_RESULTS/output.xml"'),
-    "luaunit": ("lua t.lua", 'lua t.lua -o junit -n "$SWE_SDK_RESULTS/output.xml"'),
+    "busted": ("busted", 'busted --output=junit -Xoutput "$SWE_SDK_REPORTS/output.xml"'),
+    "luaunit": ("lua t.lua", 'lua t.lua -o junit -n "$SWE_SDK_REPORTS/output.xml"'),
     "telescope": ("nvim -l t.lua", "nvim -l t.lua"),
     "lust": ("lua t.lua", "lua t.lua"),
     "minitest": ("nvim -l t.lua", "nvim -l t.lua"),
@@ -187,10 +188,13 @@ def test_each_of_the_24_frameworks_gets_its_flags(framework):
         return
     command, wanted = COMMANDS[framework]
     assert with_flags(framework, command) == wanted
-    assert reads_files(framework, command) == ("$SWE_SDK_RESULTS" in wanted)
+    assert reads_files(framework, command) == ("$SWE_SDK_REPORTS" in wanted)
 
 
-@pytest.mark.parametrize("command", ["./run.sh", "bash t.sh", "npm run test", "make test", "CI=1 yarn test", "x='"])
+@pytest.mark.parametrize(
+    "command",
+    ["./run.sh", "bash t.sh", "npm run test", "make test", "CI=1 yarn test", "x='", "jest | tee log", "jest || true"],
+)
 def test_scripts_do_not_hand_flags_on_so_their_output_is_read(command):
     assert with_flags("jest", command) == command
     recipe, task = task_of(EXT, test_framework="jest", test_command=command)

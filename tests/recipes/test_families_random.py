@@ -29,6 +29,7 @@ JSON = st.recursive(
     | st.integers()
     | st.floats()
     | st.text(max_size=20)
+    | st.binary(max_size=8)
     | st.sampled_from(["[", "['a']", "{}"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,10 @@ import pytest
 
 from swe_sdk.model.environment import ImageEnvironment
 from swe_sdk.model.task import Task
+from swe_sdk.recipes.contract import ReadsResults
 from swe_sdk.recipes.dataset import load_tasks
 from swe_sdk.recipes.registry import get_recipe
-from tests.shared import shared_dir
+from tests.shared import shared_dir, shared_rows
 
 pytestmark = pytest.mark.shared
 
@@ -142,7 +144,7 @@ def test_our_own_plan_applies_patches_whole(place: str) -> None:
 
 def test_the_extension_reads_a_file_that_does_not_come_through_the_log() -> None:
     task = first_task("nemo_gym/swe_env_pr/example.jsonl")
-    assert task.grading.test_command == 'python -m pytest -rA -q --junitxml="$SWE_SDK_RESULTS/output.xml"'
+    assert task.grading.test_command == 'python -m pytest -rA -q --junitxml="$SWE_SDK_REPORTS/output.xml"'
     assert task.grading.result_files == ("output.xml",)
 
 
@@ -193,3 +195,40 @@ def test_every_real_row_loads_and_its_family_is_detected(place: str, family: str
 def test_pro_rows_without_their_scripts_are_masked_not_scored() -> None:
     tasks = load_tasks(shared_dir() / "datasets" / "rows" / "swe-bench-pro" / "rows.jsonl")
     assert "3 of 3 tasks with a log parser that is not known here will be masked" in " ".join(tasks.warnings)
+
+
+def rollouts(server: str) -> list[dict[str, Any]]:
+    return shared_rows(f"rows/nemo_gym/{server}/example_rollouts.trimmed.jsonl")
+
+
+def test_recorded_results_of_pro_runs_are_read() -> None:
+    """What the parsing scripts of NeMo Gym's own runs wrote, cut to forty tests: too few to resolve anything."""
+    task = first_task("nemo_gym/swebench_pro/example.jsonl")
+    recipe = get_recipe(task.family)
+    assert isinstance(recipe, ReadsResults)
+    recorded = [rollout["test_results"] for rollout in rollouts("swebench_pro")]
+    assert len(recorded) == 2
+    for results in recorded:
+        statuses = recipe.parse_results(task, "", {"output.json": json.dumps(results).encode()})
+        assert statuses == {test["name"]: test["status"] for test in results["tests"]}
+        assert not recipe.judge(task, statuses, 0).resolved
+
+
+def test_recorded_verdicts_of_rebench_runs_follow_from_their_statuses() -> None:
+    tasks = load_tasks(shared_dir() / "datasets" / "rows" / "nemo_gym" / "swe_rebench" / "example.jsonl")
+    judged = 0
+    for rollout in rollouts("swe_rebench"):
+        task, results = tasks[rollout["instance_id"]], rollout["test_results"]
+        groups = [results.get(name, {}) for name in ("FAIL_TO_PASS", "PASS_TO_PASS")]
+        statuses = {name: "PASSED" for group in groups for name in group.get("success", ())}
+        statuses |= {name: "FAILED" for group in groups for name in group.get("failure", ())}
+        if {*task.grading.fail_to_pass, *task.grading.pass_to_pass} <= set(statuses):
+            assert get_recipe(task.family).judge(task, statuses, 0).resolved == rollout["resolved"]
+            judged += 1
+        output = get_recipe(task.family).parse(task, rollout["test_output"])
+        agree = {name: status == "PASSED" for name, status in output.items() if name in statuses}
+        said = {name: statuses[name] == "PASSED" for name in agree}
+        hanging = [name for name in agree if agree[name] != said[name]]
+        assert len(hanging) <= 1, "the recorded output is cut: at most one test is under way at its end"
+        judged += len(agree)
+    assert judged

@@ -62,6 +62,13 @@ def test_another_packages_recipe_is_found_and_its_rows_detected(offered):
     assert tasks[0].family == "other"
 
 
+def test_rules_of_another_packages_recipe_are_asked_for_by_name(offered):
+    offered(other="OtherRecipe")
+    assert registry.get_recipe("other@4.1.0").compat == "4.1.0"
+    with pytest.raises(PrerequisiteError, match="unknown compat 'lenient'"):
+        registry.get_recipe("other@lenient")
+
+
 def test_unknown_names_get_proposals(offered):
     offered(other="OtherRecipe")
     with pytest.raises(UnknownFamily, match="did you mean other"):

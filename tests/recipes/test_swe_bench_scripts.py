@@ -162,6 +162,8 @@ def test_the_parts_of_a_real_script_run_what_the_official_one_runs(row, tmp_path
     grading = SweBenchRecipe().to_task(row, where="row", root=tmp_path).grading
     official = trace(make_test_spec(row).eval_script, tmp_path)
     ours = trace(f"{grading.prelude}\n{grading.test_command}\n", tmp_path)
+    if grading.test_command.startswith("set -x\n"):  # for parsers that read the trace; the official script has it on
+        ours = [line for line in ours if not line.endswith(" set -x")]
     assert len(ours) > 3
     assert ours == [line for line in official if not GRADERS_OWN.match(line)]
 

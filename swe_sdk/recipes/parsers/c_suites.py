@@ -9,8 +9,7 @@ import re
 
 from swe_sdk.recipes.parsers.status import FAILED, PASSED, SKIPPED
 
-_REDIS = re.compile(r"\[(ok|err|skip|ignore)\]:\s")
-_REDIS_WORDS = {"ok": PASSED, "err": FAILED, "skip": SKIPPED, "ignore": SKIPPED}
+_REDIS_WORDS = {"[ok": PASSED, "[err": FAILED, "[skip": SKIPPED, "[ignore": SKIPPED}
 _DURATION = re.compile(r"\s\(\d+\s*m?s\)")
 _PLACE = re.compile(r"(?<!\s)\s++in\s++\S++$")
 _JQ_WORDS = {"PASS:": PASSED, "FAIL:": FAILED}
@@ -21,11 +20,11 @@ def parse_redis(log: str) -> dict[str, str]:
     """``[ok]: name (5 ms)`` and so on to ``{name: status}``; a failing name loses its `` in file``."""
     found: dict[str, str] = {}
     for line in log.split("\n"):
-        line = line.strip()
-        match = _REDIS.match(line) if line.startswith("[") else None
-        if match:
-            name = line[match.end() : _end_of_name(line, match.end())]
-            found[_PLACE.sub("", name) if match[1] == "err" else name] = _REDIS_WORDS[match[1]]
+        word, _, rest = line.strip().partition("]:")
+        status = _REDIS_WORDS.get(word)
+        if status and rest[:1].isspace():
+            name = _without_duration(rest[1:])
+            found[_PLACE.sub("", name) if status == FAILED else name] = status
     return found
 
 
@@ -51,7 +50,9 @@ def parse_micropython_test(log: str) -> dict[str, str]:
     return found
 
 
-def _end_of_name(line: str, start: int) -> int:
-    """Where the duration at the end of the line starts; the end of the line where there is none."""
-    at = line.rfind("(") - 1
-    return at if line.endswith("s)") and at > start and _DURATION.fullmatch(line, at) else len(line)
+def _without_duration(name: str) -> str:
+    if name.endswith("s)"):
+        at = name.rfind("(") - 1
+        if at > 0 and _DURATION.fullmatch(name, at):
+            return name[:at]
+    return name

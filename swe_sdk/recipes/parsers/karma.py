@@ -6,12 +6,10 @@ began the official parser stops with an IndexError, which makes the log ungradab
 
 from __future__ import annotations
 
-import re
-
 from swe_sdk.recipes.parsers.ids import IdBudget
 from swe_sdk.recipes.parsers.status import FAILED, PASSED
 
-_LINE = re.compile(r"(\s*)([✔✖])?\s(.*)")
+_MARKS = {"✔": PASSED, "✖": FAILED}
 
 
 def parse_karma(log: str) -> dict[str, str]:
@@ -28,17 +26,18 @@ def parse_karma(log: str) -> dict[str, str]:
         if "Starting browser" in line:
             started = True
             continue
-        match = _LINE.fullmatch(line) if started else None
-        if match is None:
+        if not started:
             continue
-        if match[2]:
-            name = budget.join(suites[-1], "", match[3])
+        text = line.lstrip()
+        status, indent = _MARKS.get(text[:1]), len(line) - len(text) - 1
+        if status and text[1:2].isspace():
+            name = budget.join(suites[-1], "", text[2:])
             if name is not None:
-                found[name] = PASSED if match[2] == "✔" else FAILED
-        elif match[1]:
-            if len(match[1]) > depth and (inner := budget.join(suites[-1], match[3], " > ")) is not None:
+                found[name] = status
+        elif indent > 0:
+            if indent > depth and (inner := budget.join(suites[-1], text, " > ")) is not None:
                 suites.append(inner)
-            elif len(match[1]) < depth and len(suites) > 1:
+            elif indent < depth and len(suites) > 1:
                 suites.pop()
-            depth = len(match[1])
+            depth = indent
     return found

@@ -54,28 +54,42 @@ def open_within(path: str, flags: int, mode: int = 0) -> int:
             if name in ("", "."):
                 continue
             try:
-                with Allowed(here):
-                    found = os.open(name, _LOOK, dir_fd=here)
+                found = _look(here, name)
             except FileNotFoundError:
                 if todo or not flags & os.O_CREAT:
                     raise
                 with Allowed(here):
                     return os.open(name, flags | os.O_EXCL, mode, dir_fd=here)
-            if stat.S_ISLNK(os.fstat(found).st_mode):
-                target = os.readlink("", dir_fd=found)
-                os.close(found)
+            if isinstance(found, str):
                 links += 1
                 if links > _MAX_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-                todo += target.split("/")[::-1]
-                if not target.startswith("/"):
+                todo += found.split("/")[::-1]
+                if not found.startswith("/"):
                     continue
                 found = os.open("/", _LOOK)
             os.close(here)
             here = found
-        if flags & os.O_PATH:
-            return os.dup(here)
-        with Allowed(here):
-            return os.open(f"/proc/self/fd/{here}", flags & ~os.O_CREAT)
+        return _open(here, flags)
     finally:
         os.close(here)
+
+
+def _look(directory: int, name: str) -> int | str:
+    """A descriptor of what is there, or the target of a link."""
+    with Allowed(directory):
+        found = os.open(name, _LOOK, dir_fd=directory)
+    if not stat.S_ISLNK(os.fstat(found).st_mode):
+        return found
+    try:
+        return os.readlink("", dir_fd=found)
+    finally:
+        os.close(found)
+
+
+def _open(fd: int, flags: int) -> int:
+    """Open once more what a descriptor is of."""
+    if flags & os.O_PATH:
+        return os.dup(fd)
+    with Allowed(fd):
+        return os.open(f"/proc/self/fd/{fd}", flags & ~os.O_CREAT)

@@ -8,7 +8,7 @@ from itertools import chain
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from swebench.harness.log_parsers import PARSER_REGISTRY
 from test_parsers_fuzz import QUICK
@@ -18,6 +18,8 @@ from swe_sdk.recipes.parsers import decode_log, parse_log, parse_official_log
 from swe_sdk.recipes.parsers.markup import without_markup
 from swe_sdk.recipes.parsers.registry import OWN
 from swe_sdk.recipes.parsers.status import STATUSES
+
+FAST = settings(QUICK, max_examples=70)
 
 _RAISES = (AttributeError, IndexError, ValueError, SyntaxError, KeyError, TypeError)
 """What the official parsers of calypso, karma, prismjs and doctest end with on some logs."""
@@ -30,7 +32,7 @@ def texts(fragments: list[str]) -> st.SearchStrategy[str]:
 
 @pytest.mark.parametrize("name", sorted(FRAGMENTS))
 @given(data=st.data())
-@QUICK
+@FAST
 def test_equals_the_official_parser(name: str, data: st.DataObject):
     text = data.draw(texts(FRAGMENTS[name]))
     instance, version = data.draw(st.sampled_from(TASKS.get(name, [("x-1", "1")])))
@@ -81,7 +83,7 @@ def test_markup_goes_as_by_the_letter(parts: list[str]):
 
 @pytest.mark.parametrize("name", sorted(OWN))
 @given(data=st.data())
-@QUICK
+@FAST
 def test_strict_parsers_never_raise_and_keep_to_the_statuses(name: str, data: st.DataObject):
     fragments = [*STRICT_MARKS, *chain.from_iterable(FRAGMENTS.values())]
     assert set(parse_log(name, data.draw(texts(fragments))).values()) <= set(STATUSES)

@@ -82,8 +82,9 @@ def test_a_user_without_powers_can_do_all_of_it(folder: Path) -> None:
     for name in ("home", "state"):
         (folder / name).mkdir()
         os.chown(folder / name, user.pw_uid, user.pw_gid)
+    images = (apptainer(), debian_sif(), busybox_sif())
     done = subprocess.run(
-        [*become, SYSTEM_PYTHON, "-W", "error", "-c", _PROGRAM, folder / "state", apptainer(), debian_sif(), busybox_sif()],
+        [*become, SYSTEM_PYTHON, "-W", "error", "-c", _PROGRAM, folder / "state", *images],
         env={"PATH": os.defpath, "HOME": str(folder / "home"), "PYTHONPATH": str(folder / "packages")},
         cwd=folder, capture_output=True, text=True, timeout=250, check=False,
     )  # fmt: skip

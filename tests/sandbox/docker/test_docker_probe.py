@@ -10,6 +10,7 @@ import pytest
 
 from swe_sdk.errors import ProviderUnavailable
 from swe_sdk.sandbox.contract import Limits, SandboxSpec
+from swe_sdk.sandbox.leases import LeaseBook
 from swe_sdk.sandbox.providers.docker.engine import Engine
 from swe_sdk.sandbox.providers.docker.provider import DockerProvider
 from tests.sandbox.docker.images import need_engine
@@ -82,6 +83,15 @@ async def test_engines_of_the_wrong_kind(
     reason, remedy = await why(DockerProvider(state=tmp_path))
     assert expected in reason
     assert "install Docker" in remedy
+
+
+async def test_a_state_directory_that_cannot_be_used(tmp_path: Path) -> None:
+    need_engine()
+    (tmp_path / "file").touch()
+    provider = DockerProvider(state=tmp_path / "file/state", leases=LeaseBook(tmp_path / "leases"))
+    reason, remedy = await why(provider)
+    assert f"{tmp_path}/file/state cannot be used" in reason
+    assert "SWE_SDK_STATE" in remedy
 
 
 async def test_an_engine_that_works(docker_provider: DockerProvider) -> None:

@@ -10,7 +10,7 @@ import anyio
 from swe_sdk.errors import CreateFailed, SandboxError
 from swe_sdk.sandbox.providers.docker.arrival import Arrival
 from swe_sdk.sandbox.providers.docker.container import container_name, container_request
-from swe_sdk.sandbox.providers.docker.failures import Conflict, EngineSilent, EngineTrouble
+from swe_sdk.sandbox.providers.docker.failures import Conflict, EngineSilent, EngineTrouble, unusable
 
 if TYPE_CHECKING:
     from swe_sdk.sandbox.providers.docker.box import DockerBox
@@ -37,6 +37,8 @@ async def bring_up(provider: DockerProvider, box: DockerBox) -> None:
         box.lease = provider.leases.confirm(box.lease, box.container)
     except EngineTrouble as error:
         raise CreateFailed(error.message, remedy=error.remedy) from error
+    except OSError as error:
+        raise unusable(provider.state, error) from error
 
 
 async def _create(provider: DockerProvider, box: DockerBox, directory: Path) -> str:

@@ -18,8 +18,8 @@ T = TypeVar("T")
 CALL_TIMEOUT_S = 60.0
 SLOW_TIMEOUT_S = 1800.0
 """For what moves whole images or layers: pull, commit, export."""
-OLDEST_API = "1.40"
-"""Of Docker 19.03."""
+OLDEST_API = "1.41"
+"""Of Docker 20.10, whose filter is the first to let openat2(2) pass."""
 _THREADS = 48
 _POOL = 64
 """docker-py keeps ten connections by default, and opens a new one for each further call."""

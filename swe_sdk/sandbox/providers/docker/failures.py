@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import re
+from pathlib import Path
 
-from swe_sdk.errors import NoSpace, SandboxError, SweError
+from swe_sdk.errors import NoSpace, ProviderUnavailable, SandboxError, SweError
 
 _FULL = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)
 _LONGEST = 500
@@ -47,6 +49,13 @@ def translated(error: Exception, what: str) -> SweError | None:
     if isinstance(error, requests.exceptions.RequestException | urllib3.exceptions.HTTPError | OSError):
         return EngineSilent(f"the Docker engine did not answer to {what}: {_short(error)}")
     return None
+
+
+def unusable(state: Path, error: OSError) -> SweError:
+    """The state directory, and not the engine, is at fault."""
+    kind = NoSpace if error.errno in (errno.ENOSPC, errno.EDQUOT) else ProviderUnavailable
+    remedy = "set SWE_SDK_STATE to a directory that you may write, on a disk with space left"
+    return kind(f"the state directory {state} cannot be used: {error}", remedy=remedy)
 
 
 def _answered(status: int, text: str, what: str) -> SweError:

@@ -48,7 +48,7 @@ async def ask(engine: Engine) -> dict[str, Any]:
         raise _unreachable(engine.base_url, silent.message) from None
     if _parts(str(info["Api"])) < _parts(OLDEST_API):
         raise ProviderUnavailable(
-            f"the Docker engine speaks version {info['Api']} of its API", remedy="install Docker 19.03 or newer"
+            f"the Docker engine speaks version {info['Api']} of its API", remedy="install Docker 20.10 or newer"
         )
     if info.get("OSType") != "linux" or "Docker Desktop" in str(info.get("OperatingSystem")):
         raise ProviderUnavailable(

@@ -25,7 +25,7 @@ from swe_sdk.sandbox.providers.docker.box import DockerBox
 from swe_sdk.sandbox.providers.docker.container import Image
 from swe_sdk.sandbox.providers.docker.endings import open_providers
 from swe_sdk.sandbox.providers.docker.engine import Engine
-from swe_sdk.sandbox.providers.docker.failures import EngineTrouble
+from swe_sdk.sandbox.providers.docker.failures import EngineTrouble, unusable
 from swe_sdk.sandbox.providers.docker.images import Images
 from swe_sdk.sandbox.providers.docker.reaping import owned, remove
 from swe_sdk.sandbox.providers.docker.warm import WarmPool
@@ -107,6 +107,8 @@ class DockerProvider:
             image = await self._image(spec)
         except EngineTrouble as trouble:
             raise CreateFailed(trouble.message, remedy=trouble.remedy) from trouble
+        except OSError as error:
+            raise unusable(self._root, error) from error
         self.images.require_space()
         slot = await self.admission.box(spec.labels.get("task", ""))
         try:

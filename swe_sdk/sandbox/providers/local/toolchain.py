@@ -165,7 +165,7 @@ def _is_visible(path: str) -> bool:
 
 
 def _behind_rustup(tool: str, real: str) -> str:
-    """The program itself where ``real`` is rustup, which stands in for all of Rust's and needs its own files in HOME."""
+    """The program itself where ``real`` is rustup, which stands in for all of Rust and needs its own files in HOME."""
     if Path(real).name != "rustup" or tool == "rustup":
         return real
     try:
