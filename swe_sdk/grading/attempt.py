@@ -8,11 +8,11 @@ from dataclasses import replace
 import anyio
 from anyio import to_thread
 
-from swe_sdk.errors import EvaluatorFailed, GradingError, SandboxLost
+from swe_sdk.errors import EvaluatorFailed, GradingError, ResetFailed, SandboxLost
 from swe_sdk.grading.apply import Applied, apply_patch
 from swe_sdk.grading.box_git import BoxGit
 from swe_sdk.grading.classify import Failure, classify
-from swe_sdk.grading.control import blame
+from swe_sdk.grading.control import BLAMED, blame
 from swe_sdk.grading.evaluate import frozen_env, run_tests
 from swe_sdk.grading.integrity import suspects, take_back
 from swe_sdk.grading.job import Job, fresh_box
@@ -22,7 +22,7 @@ from swe_sdk.grading.result_files import read_result_files, shell_lines
 from swe_sdk.grading.run_log import RunLog
 from swe_sdk.grading.runner_files import shown
 from swe_sdk.grading.second_run import needs_second_run, second_run
-from swe_sdk.grading.set_up import PreludeTimeout, set_up
+from swe_sdk.grading.set_up import set_up
 from swe_sdk.grading.trace import Trace
 from swe_sdk.grading.witness import Record, Witness, install, read
 from swe_sdk.model.exec_result import ExecResult
@@ -55,9 +55,10 @@ async def _find(job: Job, trace: Trace, log: RunLog) -> Resolution | Failure:
         return await _grade_in_box(job, trace, log)
     except EvaluatorFailed as error:
         return classify(error, trace.stage)
-    except (GradingError, PreludeTimeout) as error:
-        failure = classify(error, trace.stage)
-        return await blame(job, failure, trace, log) if job.patch.exists else failure
+    except (GradingError, TimeoutError) as error:  # a patch may be slow to apply, or make what follows slow
+        of_image = trace.stage == "create" and isinstance(error, ResetFailed)
+        failure = classify(error, "reset" if of_image else trace.stage)
+        return await blame(job, failure, trace, log) if job.patch.exists and trace.stage in BLAMED else failure
 
 
 async def _grade_in_box(job: Job, trace: Trace, log: RunLog) -> Resolution | Failure:

@@ -18,9 +18,10 @@ from swe_sdk.grading.tree import bring_back, remember
 from swe_sdk.grading.verdict import not_resolved
 from swe_sdk.model.policy import Stage
 from swe_sdk.recipes.contract import Resolution
+from swe_sdk.sandbox.base import pin_base
 
-_BLAME: dict[Stage, str] = {
-    "apply": "a failed attempt to apply the patch leaves a tree that cannot be cleaned",
+BLAMED: dict[Stage, str] = {
+    "apply": "the patch takes too long to apply, or leaves a tree that cannot be cleaned",
     "reset": "the patch keeps the test files from being restored",
     "test_patch": "the patch keeps the hidden tests from being installed",
     "prelude": "the patch keeps the task's set-up commands from ending in time",
@@ -38,7 +39,7 @@ async def blame(job: Job, failure: Failure, trace: Trace, log: RunLog) -> Resolu
     trace.evidence["failure"] = {"stage": failure.stage, "kind": failure.kind, "reason": failure.reason}
     if control["failed"]:
         return failure
-    return not_resolved(job.task, _BLAME.get(failure.stage, "the patch keeps the tests from running"))
+    return not_resolved(job.task, BLAMED.get(failure.stage, "the patch keeps the tests from running"))
 
 
 async def _control(job: Job, stage: Stage, log: RunLog) -> dict[str, Any]:
@@ -47,6 +48,7 @@ async def _control(job: Job, stage: Stage, log: RunLog) -> dict[str, Any]:
         with anyio.fail_after(job.settings.set_up_s):
             async with fresh_box(job, trace) as box:
                 git = BoxGit(box)
+                await pin_base(box, job.prepared)
                 await git.set_up()
                 if stage == "apply":
                     await bring_back(git, await remember(git, touched_paths(job.patch)))

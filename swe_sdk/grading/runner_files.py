@@ -32,7 +32,7 @@ _PATTERNS = re.compile(
     """,
     re.VERBOSE,
 )
-_FOLDERS = re.compile(rb"node_modules|site-packages|__pycache__|.*\.(?:egg-info|dist-info)")
+_FOLDERS = re.compile(rb"node_modules|site-packages|__pycache__|.*\.(?:egg-info|dist-info)", re.IGNORECASE)
 _OWN_RUNNERS = frozenset(
     b"tests/runtests.py django/test/runner.py bin/test sympy/testing/runtests.py sympy/utilities/runtests.py".split()
 )
@@ -40,7 +40,10 @@ _OWN_RUNNERS = frozenset(
 _TEST_FOLDERS = frozenset((b"tests", b"test", b"__tests__", b"spec", b"specs"))
 _TEST_MODULE = re.compile(rb"tests?\.py|test[_-].*|.*[_-]tests?\.\w+|.*\.(?:test|spec)\.\w+|.*_spec\.\w+")
 _SHADOWED = frozenset(name.encode() for name in sys.stdlib_module_names) | frozenset(
-    b"pytest _pytest py pluggy iniconfig packaging attr attrs toml tomli more_itertools atomicwrites wcwidth pathlib2"
+    # of the standard library until Python 3.11 and 3.12: ours may be younger than the box's
+    b"asynchat asyncore distutils imp smtpd aifc audioop cgi cgitb chunk crypt imghdr lib2to3 mailcap msilib nis"
+    b" nntplib ossaudiodev pipes sndhdr spwd sunau telnetlib uu xdrlib _distutils_hack"
+    b" pytest _pytest py pluggy iniconfig packaging attr attrs toml tomli more_itertools atomicwrites wcwidth pathlib2"
     b" exceptiongroup importlib_metadata colorama pygments typing_extensions xdist hypothesis coverage nose".split()
 )
 _MODULE = re.compile(rb"([^/.]+)(?:\.py|/__init__\.py)")
@@ -58,21 +61,24 @@ def runner_files(paths: Sequence[bytes], spec: GradingSpec, in_base: Container[b
       files that the test command names.
     * What is imported in the place of something else: compiled code, a package beside a hidden test of its name, and
       (where they are not ``in_base``) modules at the top named like one of the standard library or of pytest.
-    * Whatever surrounds the hidden tests in their folder, such as ``tests/__init__.py``, but for test modules.
+    * Whatever surrounds the hidden tests in their folder, such as ``tests/__init__.py``, but for new test modules:
+      those that are ``in_base`` may hold what hidden tests inherit.
     """
     hidden = frozenset(touched_paths(spec.test_patch))
-    rules = _Rules(hidden, spec.test_command)
-    return tuple(
-        path
-        for path in paths
-        if path not in hidden and (rules.matches(path) or (path not in in_base and rules.shadows_a_module(path)))
-    )
+    rules = _Rules(hidden, spec)
+
+    def decides(path: bytes) -> bool:
+        if rules.matches(path):
+            return True
+        return rules.is_test_beside(path) if path in in_base else rules.shadows_a_module(path)
+
+    return tuple(path for path in paths if path not in hidden and decides(path))
 
 
 def shadowing(paths: Sequence[bytes], spec: GradingSpec) -> list[bytes]:
     """Those of ``paths`` of which :func:`runner_files` must know whether they are in the base."""
-    rules = _Rules(frozenset(touched_paths(spec.test_patch)), spec.test_command)
-    return [path for path in paths if rules.shadows_a_module(path)]
+    rules = _Rules(frozenset(touched_paths(spec.test_patch)), spec)
+    return [path for path in paths if rules.shadows_a_module(path) or rules.is_test_beside(path)]
 
 
 def shown(paths: Iterable[bytes]) -> list[str]:
@@ -83,13 +89,16 @@ def shown(paths: Iterable[bytes]) -> list[str]:
 class _Rules:
     """What the hidden tests and their command single out."""
 
-    def __init__(self, hidden: frozenset[bytes], command: str) -> None:
+    def __init__(self, hidden: frozenset[bytes], spec: GradingSpec) -> None:
         folders = {path.rpartition(b"/")[0] for path in hidden}
         roots = {root for path in hidden if (root := _test_root(path)) is not None}
-        self._named = _paths_in(command)
+        self._named = _paths_in(spec.test_command)
         self._test_roots = tuple(root + b"/" for root in roots)
         self._import_roots = tuple(root + b"/" if root else b"" for root in {b"", b"src", b"lib", *roots, *folders})
         self._packages = tuple({path.removesuffix(b".py") + b"/" for path in hidden if path.endswith(b".py")})
+        above = {parent + b"/" for path in hidden for parent in _parents(path)} | {b""}
+        asked_for = touched_paths(spec.gold_patch) if spec.gold_patch is not None else ()
+        self._packages_above = {parent + b"__init__.py" for parent in above}.difference(asked_for)
         self._test_folders = roots | {
             parent for path in hidden for parent in _parents(path) if _test_root(parent + b"/")
         }
@@ -109,10 +118,19 @@ class _Rules:
         return path.startswith(self._packages) or path.removesuffix(b".py") in self._test_folders
 
     def shadows_a_module(self, path: bytes) -> bool:
-        """Whether it would be imported in the place of a module that has nothing to do with the repository."""
+        """Whether a new module would be imported in the place of one that has nothing to do with the repository.
+
+        Or before the tests are: pytest imports the packages around them.
+        """
+        if path in self._packages_above:
+            return True
         below = (path[len(root) :] for root in self._import_roots if path.startswith(root))
         names = (match[1] for rest in below if (match := _MODULE.fullmatch(rest)) is not None)
         return any(name in _SHADOWED or name.startswith(b"pytest_") for name in names)
+
+    def is_test_beside(self, path: bytes) -> bool:
+        """Whether it is a test module in a folder of hidden tests."""
+        return path.startswith(self._test_roots) and _TEST_MODULE.fullmatch(path.rpartition(b"/")[2]) is not None
 
     def _surrounds_hidden_tests(self, path: bytes) -> bool:
         return path.startswith(self._test_roots) and _TEST_MODULE.fullmatch(path.rpartition(b"/")[2]) is None

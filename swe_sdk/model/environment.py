@@ -77,6 +77,8 @@ class ImageEnvironment(Record):
     image: str
     env: Variables = Field(default_factory=dict)
     workdir: str = WORKDIR
+    base: str | None = None
+    """The commit to which the repository is reset before anybody gets in; None = what the image has checked out."""
     hidden: tuple[str, ...] = ()
     """Paths of the image that hold hidden tests: removed from the boxes of agents, never from those that grade."""
 

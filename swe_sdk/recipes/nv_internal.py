@@ -52,7 +52,6 @@ _FIELDS = (
     "interface",
     "issue_specificity",
     "issue_categories",
-    "workdir",
 )
 
 
@@ -113,7 +112,7 @@ class NvInternalRecipe:
             gold_patch=row.patch("patch"),
             wrong_patch=row.patch("wrong_patch"),
         )
-        return environment_of(row, root, lambda: _image(row), _WORKDIR), grading
+        return environment_of(row, root, lambda: _image(row), _WORKDIR, row.optional_text("base_commit")), grading
 
     def parse(self, task: Task, section: str) -> dict[str, str]:
         """Nothing: results are in a file, never in the log. Raises ``UnknownParser`` where the row has no scripts."""

@@ -32,7 +32,6 @@ _FIELDS = (
     "execution_result_content",
     "parsed_commit_content",
     "prompt",
-    "workdir",
 )
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _WORDS = {PASSED: PASSED, FAILED: FAILED, ERROR: ERROR}

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from swe_sdk.model.environment import WORKDIR, Environment, ImageEnvironment
 from swe_sdk.model.task import GradingSpec, Task
+from swe_sdk.recipes.images import formatted_image
 from swe_sdk.recipes.row import Fields, Row
 from swe_sdk.recipes.sources import ENVIRONMENT_FIELDS, SOURCES, source_environment
 
@@ -46,6 +47,8 @@ METADATA = (
 )
 """Public fields that become ``Task.metadata``; every other field of a row stays out of it."""
 
+_IMAGE = ("container_formatter", "workdir")
+
 DROPPED = (
     "image_assets",
     "wrong_patch_note",
@@ -57,7 +60,7 @@ DROPPED = (
 )
 """Fields that tell about the hidden tests, or hold the whole row once more."""
 
-COMMON_FIELDS = (*TASK_FIELDS, *METADATA, *DROPPED)
+COMMON_FIELDS = (*TASK_FIELDS, *METADATA, *DROPPED, *_IMAGE)
 
 
 def read_row(
@@ -98,12 +101,23 @@ def build_task(family: str, row: Row, environment: Environment, grading: Grading
     )
 
 
-def environment_of(row: Row, root: Path, image: Callable[[], str], workdir: str) -> Environment:
-    """The row's sources, or the image that ``image`` names with the repository at ``workdir``."""
+def environment_of(
+    row: Row, root: Path, image: Callable[[], str], workdir: str, base: str | None = None
+) -> Environment:
+    """The row's sources, or an image with the repository at ``workdir``, which is to be reset to ``base``.
+
+    The image is what the row's ``container_formatter`` leads to (:mod:`swe_sdk.recipes.images`), else what ``image``
+    names.
+    """
     if any(name in row for name in SOURCES):
         environment = source_environment(row, root)
         return environment.model_copy(update={"workdir": row.optional_text("workdir") or WORKDIR})
-    return ImageEnvironment(image=image(), workdir=row.optional_text("workdir") or workdir, env=row.text_map("env"))
+    return ImageEnvironment(
+        image=formatted_image(row.texts("container_formatter"), row.id) or image(),
+        workdir=row.optional_text("workdir") or workdir,
+        env=row.text_map("env"),
+        base=base,
+    )
 
 
 def image_field(row: Row, *names: str) -> str:

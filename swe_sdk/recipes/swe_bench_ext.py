@@ -47,7 +47,6 @@ _FIELDS = (
     "docker_image",
     "golden_patch",
     "repo_workdir",
-    "workdir",
     "benchmark",
 )
 
@@ -96,7 +95,9 @@ class SweBenchExtRecipe:
         command, name = row.text("test_command"), row.text("test_framework")
         workdir = row.optional_text("repo_workdir") or _WORKDIR
         images = ("image", "image_name", "docker_image")
-        environment = environment_of(row, root, lambda: image_field(row, *images), workdir)
+        environment = environment_of(
+            row, root, lambda: image_field(row, *images), workdir, row.optional_text("base_commit")
+        )
         from_files = not self.compat and reads_files(name, command)
         grading = GradingSpec(
             test_patch=row.patch("test_patch") or EMPTY_PATCH,

@@ -18,8 +18,9 @@ from swe_sdk.model.patch import EMPTY_PATCH
 from swe_sdk.model.task import GradingSpec, Task
 from swe_sdk.recipes import compat as compats
 from swe_sdk.recipes.contract import Rung
-from swe_sdk.recipes.parsers import parser_for_repository
-from swe_sdk.recipes.parsers.registry import PREFIX, traced
+from swe_sdk.recipes.parsers import parse_log, parser_for_repository
+from swe_sdk.recipes.parsers.registry import PREFIX, STRICT, traced
+from swe_sdk.recipes.parsers.status import FAILED, FAILING, PASSED
 from swe_sdk.recipes.row import Row
 from swe_sdk.recipes.shared_rows import build_task, environment_of, image_field, read_row
 from swe_sdk.recipes.sources import SOURCES
@@ -53,9 +54,12 @@ class SweBenchMultilingualRecipe(SweBenchRecipe):
     """Rows, commands and verdicts of the family; see :class:`swe_sdk.recipes.contract.Recipe`.
 
     Parsers and the rules of a verdict are those of swebench 5.x with our own strictness (``resolve``); ids must be the
-    same to the letter. A hidden test patch that does not apply masks the grade. ``compat="4.1.0"`` follows the harness
-    that the dataset was published with: three ways to apply a model's patch, hunks of the test patch that do not apply
-    are left out and the tests run all the same, skipped tests are overlooked, and any exit code is trusted.
+    same to the letter, and a test that failed once in a run has failed. A hidden test patch that does not apply masks
+    the grade.
+
+    ``compat="4.1.0"`` follows the harness that the dataset was published with: three ways to apply a model's patch,
+    hunks of the test patch that do not apply are left out and the tests run all the same, skipped tests are overlooked,
+    and any exit code is trusted.
     """
 
     def __init__(self, compat: str = "") -> None:
@@ -91,6 +95,19 @@ class SweBenchMultilingualRecipe(SweBenchRecipe):
         if isinstance(row.get("swe_bench_instance"), Mapping):
             return isinstance(row.get("language"), str)
         return is_swe_bench(row) and row.get("repo") in known_repositories()
+
+    def parse(self, task: Task, section: str) -> dict[str, str]:
+        """The statuses in a test section, by test id; raises ``UnknownParser``.
+
+        A test that passed by the official parser, which believes the last report about it, and failed by the strict one
+        for the same output is FAILED: another test of that name failed, or a report was printed by the program.
+        """
+        statuses = super().parse(task, section)
+        strict = None if self._old else STRICT.get(task.grading.parser.removeprefix(PREFIX))
+        if strict is None:
+            return statuses
+        failed = {name for name, status in parse_log(strict, section).items() if status in FAILING}
+        return {name: FAILED if status == PASSED and name in failed else status for name, status in statuses.items()}
 
     def to_task(self, row: Mapping[str, Any], *, where: str, root: Path) -> Task:
         """A task from a row; raises ``RowError`` (``UnknownFields`` for fields that the family does not have)."""

@@ -31,7 +31,6 @@ _FIELDS = (
     "fail_to_pass",
     "PASS_TO_PASS",
     "pass_to_pass",
-    "workdir",
     "meta",
     "pr_description",
     "interface",
@@ -94,7 +93,9 @@ class SweRebenchRecipe:
         config = row.mapping("install_config")
         workdir = "/" + row.text("repo").rpartition("/")[2]
         images = ("image_name", "docker_image", "image")
-        environment = environment_of(row, root, lambda: image_field(row, *images), workdir)
+        environment = environment_of(
+            row, root, lambda: image_field(row, *images), workdir, row.optional_text("base_commit")
+        )
         commands = config.texts("test_cmd")
         if not any(command.strip() for command in commands):
             raise config.error("the field 'test_cmd' is missing or empty", "add 'test_cmd'")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import anyio
 
-from swe_sdk.errors import SandboxLost
+from swe_sdk.errors import ResetFailed, SandboxLost
+from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.sandbox.build import BASE_PATH
 from swe_sdk.sandbox.contract import Box, SandboxProvider
 from swe_sdk.sandbox.prepared import PreparedEnvironment
@@ -19,18 +20,35 @@ LOOK_UP_TIMEOUT_S = 60.0
 async def pin_base(box: Box, prepared: PreparedEnvironment) -> PreparedEnvironment:
     """The environment with its base commit by id, looked up in a ``box`` of it that nobody has used yet.
 
-    Unchanged where the id is known already, and where there is no repository. ``SandboxLost`` if the box dies.
+    Where the environment names a commit, the repository is reset to it first: tracked files only, as what the image has
+    built beside them is needed. Unchanged where the id is known already, and where there is no repository. Raises
+    ``ResetFailed``, and ``SandboxLost`` if the box dies.
     """
+    if prepared.image is not None and prepared.reset_to is not None:
+        await _reset(box, prepared.workdir, prepared.reset_to)
     if not prepared.base_is_open:
         return prepared
-    # git asks whose repository it is, unless it is told where it is; and no configuration of anybody matters
+    result = await _git(box, prepared.workdir, "rev-parse", "--verify", "-q", "HEAD^{commit}")
+    return prepared.model_copy(update={"base_commit": result.stdout.strip()}) if result.ok else prepared
+
+
+async def _reset(box: Box, workdir: str, commit: str) -> None:
+    found = await _git(box, workdir, "rev-parse", "--verify", "-q", f"{commit}^{{commit}}")
+    result = await _git(box, workdir, "reset", "-q", "--hard", found.stdout.strip()) if found.ok else found
+    if not result.ok:
+        why = result.stderr.strip()[-500:] or "there is no such commit"
+        raise ResetFailed(f"the repository of the image cannot be reset to {commit}: {why}")
+
+
+async def _git(box: Box, workdir: str, *args: str) -> ExecResult:
+    """Git asks whose repository it is, unless it is told where it is; and no configuration of anybody matters."""
     env = {"PATH": ":".join(BASE_PATH), "HOME": "/", "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
-    look_up = ["git", "--git-dir", f"{prepared.workdir}/.git", "rev-parse", "--verify", "-q", "HEAD^{commit}"]
-    command = ["env", "-i", *(f"{name}={value}" for name, value in env.items()), *look_up]
-    result = await box.exec(command, cwd="/", timeout_s=LOOK_UP_TIMEOUT_S)
+    git = ["git", "--git-dir", f"{workdir}/.git", "--work-tree", workdir, "-c", "core.hooksPath=/dev/null", *args]
+    command = ["env", "-i", *(f"{name}={value}" for name, value in env.items()), *git]
+    result = await box.exec(command, cwd=workdir if args[0] == "reset" else "/", timeout_s=LOOK_UP_TIMEOUT_S)
     if result.status == "lost":
         raise SandboxLost("the sandbox died while its base commit was looked up")
-    return prepared.model_copy(update={"base_commit": result.stdout.strip()}) if result.ok else prepared
+    return result
 
 
 async def pin_base_in_new_box(provider: SandboxProvider, prepared: PreparedEnvironment) -> PreparedEnvironment:

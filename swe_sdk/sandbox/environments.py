@@ -47,7 +47,13 @@ async def prepare(
         if isinstance(provider, SupportsImages):
             found = await provider.ensure_image(environment.image, on_progress=on_progress)
         key = content_key([environment.model_dump(mode="json"), found])
-        return PreparedEnvironment(key=key, image=environment.image, workdir=environment.workdir, env=environment.env)
+        return PreparedEnvironment(
+            key=key,
+            image=environment.image,
+            workdir=environment.workdir,
+            env=environment.env,
+            reset_to=environment.base,
+        )
     if "build" not in provider.capabilities or not isinstance(provider, SupportsBuild):
         raise CapabilityMissing(f"the provider {provider.name!r} cannot build sources", remedy="use --provider local")
     return await _Builder(provider, environment, on_progress or (lambda _text: None)).prepare()

@@ -27,6 +27,8 @@ class PreparedEnvironment(Record):
 
     ``HEAD`` is an image's until a box is there in which it can be looked up; see :mod:`swe_sdk.sandbox.base`.
     """
+    reset_to: str | None = None
+    """The commit to which an image's repository must be reset first."""
     build_s: float = 0.0
     """Seconds that building took; 0 where it was found ready."""
 

@@ -240,10 +240,14 @@ class SupervisedBox:
         self, message: dict[str, Any], fds: Sequence[int] = (), *, timeout_s: float = CALL_TIMEOUT_S
     ) -> tuple[dict[str, Any], list[int]]:
         with self._lost_or_closed():
-            with anyio.fail_after(timeout_s):
-                async with self._connected() as call:
-                    await call.send(message, fds)
-                    reply, received = await call.receive()
+            try:
+                with anyio.fail_after(timeout_s):
+                    async with self._connected() as call:
+                        await call.send(message, fds)
+                        reply, received = await call.receive()
+            except TimeoutError:
+                self.is_lost = True
+                raise SandboxLost(f"box {self._id} did not answer within {timeout_s:.0f} s") from None
         if reply["ev"] == "error":
             close_all(received)
             raise RefusedCall(str(reply["error"]), reply.get("errno"))
@@ -319,11 +323,9 @@ class _LostOrClosed:
         if isinstance(error, PeerGone | SandboxLost):
             if self._box.is_closed:
                 raise SandboxClosed(f"box {self._box.id} was closed meanwhile") from None
-            self._box.is_lost = True
-            if isinstance(error, PeerGone):
+            if isinstance(error, PeerGone):  # a SandboxLost may be that of another box, from a caller's callback
+                self._box.is_lost = True
                 raise SandboxLost(f"box {self._box.id} died") from None
-        if isinstance(error, TimeoutError):
-            raise SandboxLost(f"box {self._box.id} did not answer within {CALL_TIMEOUT_S:.0f} s") from None
 
 
 class RefusedCall(Exception):

@@ -50,4 +50,7 @@ class WholeOutput:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
+        try:
+            self._file.close()
+        except OSError:
+            pass  # what it held back has no room

@@ -37,7 +37,7 @@ tests/runtests.py django/test/runner.py bin/test sympy/testing/runtests.py d\xe9
 """
 HONEST = """
 pkg/core.py my_conftest.py docs/conf.py setup.cfg.txt pkg/setup_helpers.py README.md package.json.md pkg/json.py
-pkg/core/random.py pkg/core/__init__.py src/pkg/types.py pkg/tests.py lib/pkg/io/__init__.py environment.yml Makefile
+pkg/core/random.py src/pkg/types.py pkg/tests.py lib/pkg/io/__init__.py environment.yml Makefile
 CMakeLists.txt Cargo.toml go.mod src/_pytest/logging.py changelog/1.rst requirements.txt pkg/testing.py .gitignore
 """
 
@@ -77,7 +77,9 @@ def test_files_that_the_command_names() -> None:
         ("other/tests/__init__.py", TOP, False),
         ("pkg/core/tests/__init__.py", PKG, True),
         ("pkg/tests/helpers.py", PKG, False),
-        ("pkg/__init__.py", PKG, False),
+        ("pkg/__init__.py", PKG, True),
+        ("__init__.py", PKG, True),
+        ("pkg/other/__init__.py", PKG, False),
         ("testing/helpers.py", spec("testing/test_a.py"), True),
         ("pkg/testing/helpers.py", spec("pkg/testing/test_a.py"), False),
     ],

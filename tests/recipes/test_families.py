@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from swe_sdk.errors import InputError, RowError, UnknownFamily, UnknownParser
+from swe_sdk.model.environment import ImageEnvironment
 from swe_sdk.model.task import Task
 from swe_sdk.recipes.contract import Recipe
 from swe_sdk.recipes.dataset import load_tasks
@@ -334,6 +335,15 @@ def test_a_summary_that_is_printed_later_undoes_nothing():
     both = SUMMARY.format("FAILED") + SUMMARY.format("PASSED")
     assert not resolved(recipe, task, recipe.parse(task, both))
     assert not resolved(recipe, task, recipe.parse(task, SUMMARY.format("PASSED") + SUMMARY.format("FAILED")))
+
+
+def test_an_image_file_is_found_by_the_instance(tmp_path: Path):
+    (tmp_path / "o_s_r-1.sif").write_bytes(b"")
+    formatter = str(tmp_path / "{instance_id}.sif")
+    for row in (EXT, REBENCH, NV):
+        environment = task_of(row, container_formatter=["docker://x/{instance_id}", formatter])[1].environment
+        assert isinstance(environment, ImageEnvironment)
+        assert environment.image == str(tmp_path / "o_s_r-1.sif")
 
 
 def test_relative_sources_work_for_every_family(tmp_path: Path):

@@ -122,6 +122,7 @@ def test_the_reference_plan_of_a_real_row(place: str) -> None:
     assert (task.instance_id, task.base_commit) == (plan["id"], plan["base_commit"])
     assert isinstance(task.environment, ImageEnvironment)
     assert (task.environment.image, task.environment.workdir) == (plan["image"], plan["workdir"])
+    assert task.environment.base == plan["base_commit"], "reset --hard, and never a git clean"
     assert [line for line in spec.prelude.splitlines() if line in plan["prelude"]] == plan["prelude"]
     assert plan["tests"] in spec.test_command
     assert spec.parser == plan["parser"]

@@ -207,6 +207,28 @@ def test_verdicts(statuses: dict[str, str], exit_code: int, ours: bool, theirs: 
     assert get_recipe(older).judge(task_of(ROW, older), statuses, exit_code).resolved is theirs
 
 
+FORGED = {
+    "parse_log_gotest": "--- FAIL: A (0.00s)\nwords\n--- PASS: A (0.00s)\n--- PASS: B (0.00s)\n--- FAIL: C (0.1s)\n",
+    "parse_log_cargo": "running 2 tests\ntest A ... FAILED\ntest A ... ok\ntest B ... ok\ntest C ... FAILED\n",
+    "parse_log_googletest": "[ RUN      ] A\n[  FAILED  ] A (0 ms)\n[       OK ] A (0 ms)\n[ RUN      ] B\n"
+    "[       OK ] B (0 ms)\n[ RUN      ] C\n[  FAILED  ] C (0 ms)\n",
+    "parse_log_tap": "not ok 1 A\nok 2 A\nok 3 B\nnot ok 4 C\n",
+    "parse_log_vitest": " × t.js > A\n ✓ t.js > A\n ✓ t.js > B\n × t.js > C\n",  # noqa: RUF001
+}
+"""Runs in which A fails and a later line says that it passed; C fails too, so that the exit code tells nothing."""
+
+
+@pytest.mark.parametrize("parser", FORGED)
+def test_a_printed_pass_does_not_undo_a_failure(parser: str):
+    prefix = "t.js > " if parser == "parse_log_vitest" else ""
+    row = {**ROW, "log_parser": parser, "FAIL_TO_PASS": [f"{prefix}A"], "PASS_TO_PASS": [f"{prefix}B"]}
+    verdicts = {}
+    for family in (FAMILY, f"{FAMILY}@4.1.0"):
+        recipe, task = get_recipe(family), task_of(row, family)
+        verdicts[family] = recipe.judge(task, recipe.parse(task, FORGED[parser]), 1).resolved
+    assert verdicts == {FAMILY: False, f"{FAMILY}@4.1.0": True}
+
+
 @pytest.mark.parametrize("family", [FAMILY, f"{FAMILY}@4.1.0"])
 def test_a_task_that_requires_nothing_is_never_resolved(family: str):
     task = task_of({**ROW, "FAIL_TO_PASS": "[]", "PASS_TO_PASS": "[]"}, family)

@@ -183,3 +183,26 @@ def test_a_python_elsewhere_is_mounted_by_its_prefix(tmp_path: Path, home: Path,
     prefix = str(home / "pyenv" / "versions" / "3.29.1")
     assert found.mounts == (Mount(source=prefix, target=prefix),)
     assert any("3.29.1" in part for part in found.fingerprint)
+
+
+# -- Rust -------------------------------------------------------------------------------------------------------------
+
+
+def test_what_stands_behind_rustup_is_mounted(tmp_path: Path, home: Path) -> None:
+    real = make_tool(tmp_path / "toolchains" / "stable" / "bin" / "cargo")
+    rustup = make_tool(home / ".cargo" / "bin" / "rustup")
+    rustup.write_text(f'#!/bin/sh\n[ "$1 $2" = "which cargo" ] && echo {real}\n')
+    (tmp_path / "bin" / "cargo").symlink_to(rustup)
+    found = find_toolchain(None, ["cargo"], home / "fetched")
+    prefix = str(real.parent.parent)
+    assert found.mounts == (Mount(source=prefix, target=prefix),)
+    assert found.path == (str(real.parent),)
+    assert f"cargo:{real}" in found.fingerprint
+
+
+def test_rustup_without_a_toolchain_is_a_missing_tool(tmp_path: Path, home: Path) -> None:
+    rustup = make_tool(home / ".cargo" / "bin" / "rustup")
+    rustup.write_text("#!/bin/sh\necho 'error: no toolchain' >&2\nexit 1\n")
+    (tmp_path / "bin" / "cargo").symlink_to(rustup)
+    with pytest.raises(MissingTool, match="rustup default stable"):
+        find_toolchain(None, ["cargo"], home / "fetched")

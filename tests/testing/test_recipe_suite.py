@@ -21,6 +21,7 @@ pytestmark = pytest.mark.anyio
 
 ONE_OF_EACH = {
     "swe-bench": "mini__fairsplit-1",
+    "swe-bench-multilingual": "mini__expandtabs-1",
     "swe-bench-ext": "mini__duration-1",
     "nv-internal-1": "mini__linewrap-1",
     "swe-rebench": "mini__camel-1",
@@ -61,7 +62,8 @@ def test_the_suite_asks_for_everything_that_a_family_must_not_get_wrong() -> Non
 
 async def test_a_row_of_each_family_passes_all_checks(provider: LocalProvider) -> None:
     """At once: most of the time is spent waiting for what is made to hang."""
-    need_program("node")
+    for program in ("node", "gcc", "make"):
+        need_program(program)
     reports = {}
 
     async def run(family: str, name: str) -> None:

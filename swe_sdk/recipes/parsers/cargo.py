@@ -52,8 +52,8 @@ class _Reader:
     found: dict[str, str] = field(default_factory=dict)
     running: bool = False
     pending: str = ""
-    listing: bool = False
-    """Whether the lines are those of the list of failures."""
+    headings: int = 0
+    """How often ``failures:`` stood on a line: their output comes after the first, their names after the second."""
 
     def read(self, line: str) -> None:
         if _BEGIN.fullmatch(line):
@@ -64,8 +64,8 @@ class _Reader:
         elif line.startswith("test result: "):
             self.end()
         elif line == "failures:":
-            self.listing = True
-        elif self.listing:
+            self.headings += 1
+        elif self.headings:
             self._failure(line)
         elif line.startswith("test ") and (match := _TEST.fullmatch(line)):
             self._cut()
@@ -77,7 +77,7 @@ class _Reader:
     def end(self) -> None:
         """The end of a test program, or of what there is of it."""
         self._cut()
-        self.running = self.listing = False
+        self.running, self.headings = False, 0
 
     def _verdict(self, text: str) -> None:
         match = _VERDICT.fullmatch(text)
@@ -88,7 +88,7 @@ class _Reader:
     def _failure(self, line: str) -> None:
         name = line.strip()
         for listed in (name, name + _PANICS):
-            if line.startswith("    ") and listed in self.found:
+            if self.headings > 1 and line.startswith("    ") and listed in self.found:
                 self.found[listed] = FAILED
 
     def _cut(self) -> None:

@@ -46,19 +46,20 @@ def _end_of_suite(line: str) -> int:
 def parse_phpunit_testdox(log: str) -> dict[str, str]:
     """Each test to its status, as ``{Class > name: status}``, with or without a namespace.
 
-    The heading of a class is the line at the left margin right above its first test. Incomplete tests are SKIPPED;
-    risky ones, and those with warnings, PASSED: they do not fail the run. Times are not part of a name. Failing tests
-    stand in the summary once more: FAILED if only one of several reports says so.
+    The heading of a class is the line at the left margin between an empty one and its first test. Incomplete tests are
+    SKIPPED; risky ones, and those with warnings, PASSED: they do not fail the run. Times are not part of a name.
+    Failing tests stand in the summary once more: FAILED if only one of several reports says so.
     """
     found: dict[str, str] = {}
-    budget, suite, last = IdBudget(log), "", ""
+    budget, suite = IdBudget(log), ""
+    above, last = "", ""
     for line in plain_lines(log):
         match = _TEST.fullmatch(line)
+        heading = _HEADING.fullmatch(last) if match and not above.strip() else None
+        above, last = last, line
         if match is None:
-            last = line
             continue
-        heading = _HEADING.fullmatch(last)
-        suite, last = (heading[1] if heading else suite), ""
+        suite = heading[1] if heading else suite
         name = budget.join(suite, " > ", _TOOK.sub("", match[2]))
         if suite and name is not None:
             found[name] = combine(found.get(name), _STRICT_MARKS[match[1]])

@@ -8,10 +8,11 @@ from swe_sdk.recipes.parsers.status import ERROR, FAILED, PASSED, SKIPPED, combi
 from swe_sdk.recipes.parsers.text import plain_lines
 
 _MINITEST = re.compile(r"([A-Z]\S*#\S.*?) = (.*)")
+_SECONDS = re.compile(r"\d+\.\d+ s")
 _MINITEST_VERDICT = re.compile(r"\d+\.\d+ s = ([.FES])$")
 _REPORT = re.compile(r"\s+\d+\) (Failure|Error):")
 _REPORTED = re.compile(r"([A-Z]\S*#.*?)(?: \[[^\[\]]*\])?:")
-_TESTUNIT = re.compile(r"  (?:test: )?(\S.*?):\t+(.*)")
+_TESTUNIT = re.compile(r"\s\s+(?:test: )?(\S.*?):\t+(.*)")
 _TESTUNIT_VERDICT = re.compile(r"([.FEPO])(?=: \(\d|$)")
 _RSPEC = re.compile(r"(.+) - (passed|failed|pending)")
 _LETTERS = {".": PASSED, "F": FAILED, "E": ERROR, "S": SKIPPED, "P": SKIPPED, "O": SKIPPED}
@@ -31,10 +32,10 @@ def parse_minitest_verbose(log: str) -> dict[str, str]:
             found[reported[1]] = combine(found[reported[1]], report)
         heading = _REPORT.fullmatch(line)
         report = "" if heading is None else ERROR if heading[1] == "Error" else FAILED
-        test = _MINITEST.fullmatch(line)
+        test = _minitest_name(line)
         if test:
             _cut(pending, found)
-            pending = test[1]
+            pending = test
         verdict = _MINITEST_VERDICT.search(line) if pending else None
         if verdict:
             found[pending] = combine(found.get(pending), _LETTERS[verdict[1]])
@@ -71,6 +72,15 @@ def parse_rspec_status(log: str) -> dict[str, str]:
         if match:
             found[match[1]] = combine(found.get(match[1]), _RSPEC_WORDS[match[2]])
     return found
+
+
+def _minitest_name(line: str) -> str:
+    """The test that the line names: all before its verdict, or before the first sign where that comes later."""
+    parts = line.rsplit(" = ", 2)
+    if len(parts) == 3 and "#" in parts[0] and _SECONDS.fullmatch(parts[1]):
+        return parts[0]
+    match = _MINITEST.fullmatch(line)
+    return match[1] if match else ""
 
 
 def _cut(pending: str, found: dict[str, str]) -> None:

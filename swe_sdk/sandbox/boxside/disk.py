@@ -34,6 +34,9 @@ class Watch:
         self._top = top
         self._limit = limit_bytes
         self._tolerated = limit_bytes
+        self._before = (0, _free_bytes(top))
+        """What it held when all of it could be looked at last, and what its file system had free then."""
+        self._is_suspected = False
         self.is_settling = False
         """Whether it has to see what those who had to end have left, even where nothing runs."""
         self._walk: Walk | None = None
@@ -42,7 +45,12 @@ class Watch:
     @property
     def patience_s(self) -> float:
         """How long it may be before the next :meth:`look`."""
-        return 0.0 if self._walk or self.is_settling else max(0.0, self._next_look - time.monotonic())
+        is_urgent = self._walk or self.is_settling or self._is_suspected
+        return 0.0 if is_urgent else max(0.0, self._next_look - time.monotonic())
+
+    def allow(self, size: int) -> None:
+        """Take so much more for what no program has written."""
+        self._tolerated += size
 
     def look(self, pids: Collection[int]) -> bool:
         """One more piece. True where the programs ``pids`` must end: they write, and there is too much.
@@ -56,10 +64,20 @@ class Watch:
             if self._walk.step():
                 return False
             held = self._walk.bytes + deleted_bytes(pids, os.stat("/").st_dev)
+            self._before = (held, _free_bytes(self._top))
         except TooDeep:
-            held = self._tolerated + 1
+            held_before, free_before = self._before
+            held = held_before + max(0, free_before - _free_bytes(self._top))
         self._rest()
-        self.is_settling, self._tolerated = held > self._tolerated and not self.is_settling, max(self._limit, held)
+        return self._judge(held)
+
+    def _judge(self, held: int) -> bool:
+        is_more = held > self._tolerated
+        if is_more and not self._is_suspected and not self.is_settling:
+            self._is_suspected = True  # what was renamed meanwhile may have been counted twice: look again, at once
+            return False
+        self._is_suspected = False
+        self.is_settling, self._tolerated = is_more and not self.is_settling, max(self._limit, held)
         return self.is_settling
 
     def _rest(self) -> None:
@@ -70,13 +88,20 @@ class Watch:
         self._next_look = now + max(_REST_S, _REST_FACTOR * (now - self._began))
 
 
+def _free_bytes(directory: int) -> int:
+    info = os.statvfs(directory)
+    return info.f_bavail * info.f_frsize
+
+
 class Walk:
     """Adds up what lies below the directory ``top`` (a descriptor, which stays the caller's)."""
 
     def __init__(self, top: int) -> None:
         self.bytes = 0
         self._levels: list[tuple[int, os._ScandirIterator[str], _Passage]] = []
-        self._enter(".", top)
+        self._seen: set[int] = set()
+        """Directories, by inode: one that is renamed meanwhile must not count twice."""
+        self._enter(".", top, 0)
 
     def step(self) -> bool:
         """Look at one more piece; False when there is none. ``TooDeep`` where it cannot go on."""
@@ -95,16 +120,17 @@ class Walk:
         try:
             info = entry.stat(follow_symlinks=False)
             self.bytes += max(_LEAST_BYTES, info.st_blocks * _BLOCK_BYTES // max(1, info.st_nlink))
-            if stat.S_ISDIR(info.st_mode):
-                self._enter(entry.name, fd)
+            if stat.S_ISDIR(info.st_mode) and info.st_ino not in self._seen:
+                self._enter(entry.name, fd, info.st_ino)
         except OSError:
             pass  # a program has just removed it
 
-    def _enter(self, name: str, parent: int) -> None:
+    def _enter(self, name: str, parent: int, inode: int) -> None:
         fd, passage = -1, _Passage("/".join((*(passage.path for _fd, _listing, passage in self._levels[-1:]), name)))
         try:
             fd = passage.open(name, parent)
             self._levels.append((fd, os.scandir(fd), passage))
+            self._seen.add(inode)
         except OSError as error:
             if fd >= 0:
                 os.close(fd)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import suppress
 
 from . import kernel, owning
 
@@ -109,6 +110,11 @@ class Transfer:
         self._left -= copied
         self.copied += copied
         return copied > 0
+
+    def undo(self) -> None:
+        """Leave no half of a file behind, for which there was no room."""
+        with suppress(OSError):
+            os.ftruncate(self._target, 0)
 
     def close(self) -> None:
         """Let go of both files."""

@@ -84,7 +84,7 @@ def _launch(
                 return None
             zygote.announce(connection, first)
             if agent is not None:
-                _limit_segments(first, spec.shared_memory_bytes // 2)
+                _limit_segments(first, spec.shared_memory_bytes // 2, agent)
             _hand_over_oom_score(first, ours)
             return first, pid
         finally:
@@ -201,7 +201,7 @@ def _first_process(facts: int) -> int | None:
     raise OSError(errno.ETIMEDOUT, f"bwrap has not started anything within {_START_S:.0f} s")
 
 
-def _limit_segments(first: int, size: int) -> None:
+def _limit_segments(first: int, size: int, agent: int) -> None:
     """Bound the System V segments of a box, see ``root.limit_segments``, which root alone may do."""
     own = os.open("/proc/self/ns/ipc", os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -211,9 +211,12 @@ def _limit_segments(first: int, size: int) -> None:
         return  # it has ended already, and said why
     try:
         kernel.join(theirs, kernel.CLONE_NEWIPC)
-        root.limit_segments(size)
-        kernel.join(own, kernel.CLONE_NEWIPC)
+        if not root.limit_segments(size):  # its ids are mapped already: the setting is theirs from then on
+            os.seteuid(agent)
+            root.limit_segments(size)
+            os.seteuid(0)
     finally:
+        kernel.join(own, kernel.CLONE_NEWIPC)
         os.close(own)
         os.close(theirs)
 

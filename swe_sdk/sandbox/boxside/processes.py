@@ -15,7 +15,8 @@ Its hard limit tells whose a process is: each command has its own, less than all
 to everybody, and can only lower it, so nothing passes for a part of an older command, however it hides its origin.
 """
 
-_COMMAND_LINE_BYTES = 4096
+_COMMAND_LINE_BYTES, _COMMAND_LINES_BYTES = 4096, 4 << 20
+"""Of one process, and of all together: each may become six bytes in a frame."""
 _STATUS_BYTES = 16384
 
 
@@ -70,9 +71,9 @@ def all_stopped(processes: Mapping[int, ProcessInfo]) -> bool:
     return all(info.state in "TtZ" or (info.state == "D" and pid in waited_for) for pid, info in processes.items())
 
 
-def command_line(pid: int) -> str:
-    """The arguments joined by spaces, cut where they are very long, or "" if it is gone."""
-    line = _read(f"/proc/{pid}/cmdline", _COMMAND_LINE_BYTES)
+def command_line(pid: int, among: int) -> str:
+    """The arguments joined by spaces, cut where they or those of ``among`` processes are long; "" if it is gone."""
+    line = _read(f"/proc/{pid}/cmdline", min(_COMMAND_LINE_BYTES, _COMMAND_LINES_BYTES // among))
     return line.rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "replace")
 
 

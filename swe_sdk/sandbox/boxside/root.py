@@ -206,12 +206,13 @@ def _no_namespaces_within() -> None:
         pass  # not writable for a single mapped id on some kernels; a defence in depth, not the wall
 
 
-def limit_segments(size: int) -> None:
+def limit_segments(size: int) -> bool:
     """Bound System V segments: they outlive who made them, so that in the end the supervisor would have to go."""
     try:
         write_file("/proc/sys/kernel/shmall", str(size // resource.getpagesize()))
     except OSError:
-        pass  # not writable for a single mapped id; there, no control group counts the supervisor either
+        return False  # not writable for a single mapped id; there, no control group counts the supervisor either
+    return True
 
 
 def _freeze_proc() -> None:

@@ -25,6 +25,8 @@ _REPLY_CAP_S = 5.0
 """How long a caller may take to read its reply."""
 _KILL_CAP_S = 10.0
 """How long a kill may go on before it is given up; the SDK then discards the box."""
+_LEFTOVERS_SHARE = 4
+"""The part of this process's descriptors that the output of background processes may take; the oldest goes first."""
 _MARKS = 1 << 62
 """Commands are numbered downwards from here."""
 
@@ -97,7 +99,7 @@ class Supervisor:
         self._next_look = 0.0
         self._oom_score = oom_score
         self._transfers: dict[Connection, files.Transfer] = {}
-        self._leftovers: set[int] = set()
+        self._leftovers: dict[int, None] = {}
         """Output of background processes whose command has ended, read and thrown away."""
         self._connections: dict[int, Connection] = {}
         self._commands: dict[int, Command] = {}
@@ -235,8 +237,10 @@ class Supervisor:
 
     def _op_adopt(self, connection: Connection, message: frames.Message) -> None:
         for fd in connection.decoder.take_fds():
-            self._leftovers.add(fd)
+            self._leftovers[fd] = None
             self._poll.register(fd, select.POLLIN)
+        while len(self._leftovers) > resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _LEFTOVERS_SHARE:
+            self._drop_output(next(iter(self._leftovers)))
 
     def _discard_output(self, fd: int) -> None:
         try:
@@ -244,9 +248,12 @@ class Supervisor:
         except BlockingIOError:
             return
         if is_over:
-            self._poll.unregister(fd)
-            self._leftovers.discard(fd)
-            os.close(fd)
+            self._drop_output(fd)
+
+    def _drop_output(self, fd: int) -> None:
+        self._poll.unregister(fd)
+        del self._leftovers[fd]
+        os.close(fd)
 
     def _op_kill(self, connection: Connection, message: frames.Message) -> None:
         if connection.command is not None and connection.command.pid in self._commands:
@@ -412,21 +419,25 @@ class Supervisor:
         try:
             if transfer.step():
                 return
+            if self._disk_watch is not None:
+                self._disk_watch.allow(transfer.copied)
             connection.reply({"ev": "ok", "copied": transfer.copied})
         except OSError as error:
+            transfer.undo()
             connection.reply({"ev": "error", "error": str(error), "errno": error.errno})
         del self._transfers[connection]
         transfer.close()
 
     def _op_processes(self, connection: Connection, message: frames.Message) -> None:
+        alive = processes.living()
         found = [
             {
                 "pid": info.pid,
                 "ppid": info.ppid,
                 "state": info.state,
-                "command": processes.command_line(info.pid) or info.command,
+                "command": processes.command_line(info.pid, len(alive)) or info.command,
             }
-            for info in processes.living().values()
+            for info in alive.values()
         ]
         connection.reply({"ev": "ok", "processes": found})
 

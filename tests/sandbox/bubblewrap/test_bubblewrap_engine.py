@@ -48,6 +48,16 @@ async def test_no_process_of_a_box_has_a_capability_or_is_root_here(bwrap: Local
     await box.close()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="the setting of another namespace is root's to change")
+async def test_segments_that_outlive_their_makers_are_bounded_in_the_box_alone(bwrap: LocalProvider) -> None:
+    before = Path("/proc/sys/kernel/shmall").read_text()
+    for _ in range(5):
+        box = await create(bwrap, SandboxSpec(workdir="/tmp", limits=Limits(memory_mib=64)))
+        assert int(await ok(box, "cat /proc/sys/kernel/shmall")) == (16 << 20) // os.sysconf("SC_PAGE_SIZE")
+        await box.close()
+    assert Path("/proc/sys/kernel/shmall").read_text() == before
+
+
 async def test_layers_serve_both_engines(bwrap: LocalProvider, folder: Path) -> None:
     other = LocalProvider(folder, engine="userns")
     box = await create(bwrap)

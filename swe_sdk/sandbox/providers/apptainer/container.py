@@ -8,7 +8,7 @@ Why not ``apptainer instance start`` for each box: it takes 0.3 s to start and 1
 commands take 40 to 60 ms; and a program in it can reach, and kill, whatever else runs in the instance.
 
 Why not one ``apptainer exec --overlay DIR`` for each box, under our supervisor: 0.2 s and more than 20 MB a box, where
-one of the zygote takes 6 ms and 2 MB; ``fuse-overlayfs`` between the program and its files, where here it is the
+one of the zygote takes 5 ms and 2 MB; ``fuse-overlayfs`` between the program and its files, where here it is the
 kernel; and layers in a form of its own, that nothing but itself can merge. The kernel's own overlay, which Apptainer
 may mount instead, is mounted without ``userxattr``: ``rm -r`` of a directory of the image then fails (1.4.5). And
 ``--writable-tmpfs`` holds 64 MB (``sessiondir max size``) that cannot be frozen. So Apptainer's overlay is not used at

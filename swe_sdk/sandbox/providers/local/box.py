@@ -137,10 +137,11 @@ class LocalBox(SupervisedBox):
     @asynccontextmanager
     async def _used(self) -> AsyncIterator[None]:
         """A call or a transfer. It waits while the first process is renewed, and a box in use is not renewed."""
-        while self.changing.locked() and not self._is_closed:
+        if self.changing.locked() and not self._is_closed:
             async with self.changing:
-                pass
-        self._uses += 1
+                self._uses += 1  # at once: the next who waits already holds the lock when this one has left it
+        else:
+            self._uses += 1
         try:
             yield
         finally:
