@@ -35,6 +35,8 @@ _FIELDS = (
     "pr_description",
     "interface",
     "license_name",
+    "FAIL_TO_FAIL",
+    "PASS_TO_FAIL",
     "requirements",
     "environment",
 )
@@ -51,7 +53,7 @@ def without_time(name: str) -> str:
 
 
 class SweRebenchRecipe:
-    """Rows, commands and verdicts of SWE-rebench (V1 and V2); see :class:`swe_sdk.recipes.contract.Recipe`.
+    """Rows, commands and verdicts of SWE-rebench, in the layout of V2; see :class:`swe_sdk.recipes.contract.Recipe`.
 
     ``compat="legacy"`` is NeMo Gym's harness: failures to apply a patch are ignored, a log with an unknown parser is
     read as an empty one, and a task that requires no test is resolved.
@@ -138,7 +140,7 @@ class SweRebenchRecipe:
 
 
 def _parser(config: Fields, commands: tuple[str, ...]) -> str:
-    """The parser that the row names; rows of V1 name none, and run pytest."""
+    """The parser that the row names; one that names none may run pytest."""
     named = config.optional_text("log_parser")
     if named:
         return named

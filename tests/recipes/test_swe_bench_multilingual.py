@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,30 @@ git checkout 0123456789abcdef replacer_test.go
     task = get_recipe(FAMILY).to_task({**kept, **source}, where="row 1", root=tmp_path)
     assert isinstance(task.environment, SourceEnvironment)
     assert (task.grading.test_command, task.grading.parser) == ("go test -v ./...", "go_test")
+
+
+def test_the_row_of_a_gym_server(tmp_path: Path):
+    """As NeMo Gym's servers send it: the row as a JSON text, and where its image files lie."""
+    image = tmp_path / "caddyserver_s_caddy-6411.sif"
+    image.touch()
+    metadata = {
+        "instance_id": ROW["instance_id"],
+        "dataset_name": "SWE-bench/SWE-bench_Multilingual",
+        "split": "test",
+        "instance_dict": json.dumps(ROW),
+        "container_formatter": str(tmp_path / "{instance_id}.sif"),
+    }
+    (task,) = load_tasks([{"responses_create_params": {"metadata": metadata}}])
+    assert (task.family, task.grading.parser) == (FAMILY, "parse_log_gotest")
+    assert isinstance(task.environment, ImageEnvironment)
+    assert task.environment.image == str(image)
+
+
+def test_the_familys_own_evaluator_can_be_asked():
+    task = task_of(ROW, f"{FAMILY}@nested")
+    assert task.family == f"{FAMILY}@nested"
+    assert "/swebench_multilingual_setup/SWE-bench_Multilingual" in task.grading.test_command
+    assert "--instance_ids caddyserver__caddy-6411" in task.grading.test_command
 
 
 @pytest.mark.parametrize(

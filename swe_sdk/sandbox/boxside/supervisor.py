@@ -12,71 +12,23 @@ import signal
 import socket
 import sys
 import time
-from typing import Any
 
-from . import disk, files, frames, memory, processes
+from . import disk, frames, memory, processes
+from .calls import Command, Connection
+from .operations import OPERATIONS, Operation, signal_all, signal_everything
 from .spawning import Birth, begin, spawn
+from .transfers import Transfers
 
 _WATCH_S = 0.1
 """How often the memory of the programs is looked at, where no control group limits it."""
 _TICK_S = 0.005
 """How often a kill in progress looks whether anything is left."""
-_REPLY_CAP_S = 5.0
-"""How long a caller may take to read its reply."""
 _KILL_CAP_S = 10.0
 """How long a kill may go on before it is given up; the SDK then discards the box."""
 _LEFTOVERS_SHARE = 4
 """The part of this process's descriptors that the output of background processes may take; the oldest goes first."""
 _MARKS = 1 << 62
 """Commands are numbered downwards from here."""
-
-
-class Command:
-    """One command: its connection, its first process, and how its end is reached."""
-
-    def __init__(self, connection: Connection, mark: int, pid: int, birth: Birth | None = None) -> None:
-        self.connection = connection
-        self.birth = birth
-        """Where it may not have become a program yet, or never."""
-        self.mark = mark
-        """See :data:`processes.RLIMIT_MARK`."""
-        self.pid = pid
-        self.exit: dict[str, Any] | None = None
-        self.kill_after: float | None = None
-        """When politeness ends; None = nobody has asked for its end."""
-        self.give_up: float = 0.0
-        self.out_of_memory = False
-        self.over_disk_limit = False
-
-    @property
-    def is_dying(self) -> bool:
-        """Whether somebody has asked for its end."""
-        return self.kill_after is not None
-
-
-class Connection:
-    """One call of the SDK."""
-
-    def __init__(self, sock: socket.socket) -> None:
-        sock.setblocking(False)
-        self.sock = sock
-        self.decoder = frames.Decoder()
-        self.command: Command | None = None
-
-    def reply(self, message: frames.Message, fds: tuple[int, ...] = ()) -> None:
-        """Send one frame. Its caller waits for it, and so reads it at once; a caller that is gone is no error."""
-        self.sock.settimeout(_REPLY_CAP_S)  # a list of processes may be larger than the socket's buffer
-        try:
-            frames.send_blocking(self.sock, message, fds)
-        except (BrokenPipeError, ConnectionResetError, TimeoutError):
-            pass
-        finally:
-            self.sock.setblocking(False)
-
-    def close(self) -> None:
-        """End the call."""
-        self.decoder.close()
-        self.sock.close()
 
 
 class Supervisor:
@@ -98,7 +50,7 @@ class Supervisor:
         self._memory_bytes = memory_bytes
         self._next_look = 0.0
         self._oom_score = oom_score
-        self._transfers: dict[Connection, files.Transfer] = {}
+        self._transfers = Transfers(disk_watch)
         self._leftovers: dict[int, None] = {}
         """Output of background processes whose command has ended, read and thrown away."""
         self._connections: dict[int, Connection] = {}
@@ -107,7 +59,13 @@ class Supervisor:
         self._finished: dict[int, int] = {}
         """Marks of ended commands that may have left processes behind, by the pid of their first process."""
         self._mark = _highest_mark()
-        self._root = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._operations: dict[str, Operation] = {
+            "exec": self._exec,
+            "adopt": self._adopt,
+            "kill": self._kill,
+            **self._transfers.operations,
+            **OPERATIONS,
+        }
         self._poll = select.poll()
         self._wakeup = _wake_on_child_exit()
 
@@ -129,8 +87,7 @@ class Supervisor:
                     self._discard_output(fd)
                 elif fd in self._connections:  # an event before it in this round may have ended it
                     self._serve_connection(self._connections[fd])
-            for connection in list(self._transfers):
-                self._copy_on(connection)
+            self._transfers.step()
             for command in list(self._commands.values()):
                 if command.is_dying:
                     self._kill_step(command)
@@ -183,9 +140,7 @@ class Supervisor:
     def _hang_up(self, connection: Connection) -> None:
         """The caller is gone: its command, if it still runs, is killed at once."""
         self._forget(connection)
-        transfer = self._transfers.pop(connection, None)
-        if transfer is not None:
-            transfer.close()
+        self._transfers.give_up(connection)
         if connection.command is not None and connection.command.exit is None:
             self._begin_kill(connection.command, grace_s=0.0)
 
@@ -196,18 +151,18 @@ class Supervisor:
             connection.close()
 
     def _handle(self, connection: Connection, message: frames.Message) -> None:
-        handler = getattr(self, f"_op_{message.get('op')}", None)
-        if handler is None:
+        operation = self._operations.get(str(message.get("op")))
+        if operation is None:
             connection.reply({"ev": "error", "error": f"unknown operation {message.get('op')!r}"})
             return
         try:
-            handler(connection, message)
+            operation(connection, message)
         except Exception as error:  # noqa: BLE001 - one request that cannot be served must not end the whole box
             connection.reply({"ev": "error", "error": str(error), "errno": getattr(error, "errno", None)})
 
     # -- commands ---------------------------------------------------------------------------------------------------
 
-    def _op_exec(self, connection: Connection, message: frames.Message) -> None:
+    def _exec(self, connection: Connection, message: frames.Message) -> None:
         fds = connection.decoder.take_fds()
         try:
             pid, birth = self._spawn_first_victim(message, fds)
@@ -235,7 +190,7 @@ class Supervisor:
         finally:
             os.pwrite(self._oom_score, b"0", 0)
 
-    def _op_adopt(self, connection: Connection, message: frames.Message) -> None:
+    def _adopt(self, connection: Connection, _message: frames.Message) -> None:
         for fd in connection.decoder.take_fds():
             self._leftovers[fd] = None
             self._poll.register(fd, select.POLLIN)
@@ -255,7 +210,7 @@ class Supervisor:
         del self._leftovers[fd]
         os.close(fd)
 
-    def _op_kill(self, connection: Connection, message: frames.Message) -> None:
+    def _kill(self, connection: Connection, message: frames.Message) -> None:
         if connection.command is not None and connection.command.pid in self._commands:
             self._begin_kill(connection.command, grace_s=float(message["grace_s"]))
 
@@ -297,14 +252,14 @@ class Supervisor:
             self._end(command, killed=True, tree_gone=False)
         elif command.kill_after is not None and now >= command.kill_after:
             if others:
-                _signal_all(members, signal.SIGSTOP)  # what is stopped cannot fork away from the kill below
-                _signal_all(members, signal.SIGKILL)
+                signal_all(members, signal.SIGSTOP)  # what is stopped cannot fork away from the kill below
+                signal_all(members, signal.SIGKILL)
             else:
-                _signal_everything(signal.SIGKILL)  # atomic against fork
+                signal_everything(signal.SIGKILL)  # atomic against fork
 
     def _signal_tree(self, command: Command, number: int) -> None:
         members, _others = self._tree(command)
-        _signal_all(members, number)
+        signal_all(members, number)
 
     def _tree(self, command: Command) -> tuple[list[int], bool]:
         """The living processes of a command, and whether others live too.
@@ -336,7 +291,7 @@ class Supervisor:
             return
         command = self._owner_of(largest, alive)
         if command is None:
-            _signal_all([largest], signal.SIGKILL)  # left behind by a command that has ended
+            signal_all([largest], signal.SIGKILL)  # left behind by a command that has ended
         else:
             command.out_of_memory = True
             self._begin_kill(command, grace_s=0.0)
@@ -352,7 +307,7 @@ class Supervisor:
             for command in self._commands.values():
                 command.over_disk_limit = True
                 self._begin_kill(command, grace_s=0.0)
-            _signal_everything(signal.SIGKILL)
+            signal_everything(signal.SIGKILL)
 
     def _owner_of(self, pid: int, alive: dict[int, processes.ProcessInfo]) -> Command | None:
         mains = {number: command.mark for number, command in self._commands.items()}
@@ -378,91 +333,6 @@ class Supervisor:
         }
         command.connection.reply({"ev": "exit", **outcome, **ending})
 
-    # -- the rest ---------------------------------------------------------------------------------------------------
-
-    def _op_read(self, connection: Connection, message: frames.Message) -> None:
-        """Copy a regular file of the box into the file that came with the request.
-
-        If that has no ``room`` for it, the answer is how large it is; or, to ``cut`` it, as much is copied as fits.
-        """
-        (theirs,) = connection.decoder.take_fds()
-        ours = self._open(message, theirs, write=False)
-        size = os.fstat(ours).st_size
-        transfer = files.Transfer(ours, theirs, min(size, message["room"]))
-        if size > message["room"] and not message["cut"]:
-            transfer.close()
-            connection.reply({"ev": "larger", "size": size})
-        else:
-            self._transfers[connection] = transfer
-
-    def _op_write(self, connection: Connection, message: frames.Message) -> None:
-        """Copy the file that came with the request over a file of the box."""
-        (theirs,) = connection.decoder.take_fds()
-        ours = self._open(message, theirs, write=True)
-        self._transfers[connection] = files.Transfer(theirs, ours, os.fstat(theirs).st_size)
-
-    def _open(self, message: frames.Message, theirs: int, *, write: bool) -> int:
-        mode, owner = int(message.get("mode", 0o644)), message.get("owner")
-        try:
-            return files.open_regular(self._root, message["path"], write=write, mode=mode, owner=owner)
-        except BaseException:
-            os.close(theirs)
-            raise
-
-    def _op_mkdir(self, connection: Connection, message: frames.Message) -> None:
-        files.make_directories(self._root, message["path"], message["owner"])
-        connection.reply({"ev": "ok"})
-
-    def _copy_on(self, connection: Connection) -> None:
-        """Copy one more piece of a transfer, so that a large file does not keep everybody else waiting."""
-        transfer = self._transfers[connection]
-        try:
-            if transfer.step():
-                return
-            if self._disk_watch is not None:
-                self._disk_watch.allow(transfer.copied)
-            connection.reply({"ev": "ok", "copied": transfer.copied})
-        except OSError as error:
-            transfer.undo()
-            connection.reply({"ev": "error", "error": str(error), "errno": error.errno})
-        del self._transfers[connection]
-        transfer.close()
-
-    def _op_processes(self, connection: Connection, message: frames.Message) -> None:
-        alive = processes.living()
-        found = [
-            {
-                "pid": info.pid,
-                "ppid": info.ppid,
-                "state": info.state,
-                "command": processes.command_line(info.pid, len(alive)) or info.command,
-            }
-            for info in alive.values()
-        ]
-        connection.reply({"ev": "ok", "processes": found})
-
-    def _op_pause(self, connection: Connection, message: frames.Message) -> None:
-        deadline = time.monotonic() + float(message["timeout_s"])
-        _signal_everything(signal.SIGSTOP)
-        while not processes.all_stopped(processes.living()):
-            if time.monotonic() > deadline:
-                raise TimeoutError("processes are still running after SIGSTOP")
-            time.sleep(0.0005)
-        connection.reply({"ev": "ok"})
-
-    def _op_resume(self, connection: Connection, message: frames.Message) -> None:
-        # Children first: a job-control shell that wakes before its child sees the child stopped, and drops the job.
-        _signal_all(sorted(processes.living(), reverse=True), signal.SIGCONT)
-        _signal_everything(signal.SIGCONT)
-        connection.reply({"ev": "ok"})
-
-    def _op_listen(self, connection: Connection, message: frames.Message) -> None:
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(("127.0.0.1", int(message["port"])))
-            listener.listen(128)
-            connection.reply({"ev": "ok", "port": listener.getsockname()[1]}, (listener.fileno(),))
-
 
 def _has_no_children() -> bool:
     """Whether nobody is there who could stop a child before it has become a program: all orphans are process 1's."""
@@ -480,22 +350,6 @@ def _unstartable(error: Exception) -> frames.Message:
 def _highest_mark() -> int:
     _soft, hard = resource.getrlimit(processes.RLIMIT_MARK)
     return _MARKS if hard == resource.RLIM_INFINITY else min(hard, _MARKS)
-
-
-def _signal_all(pids: list[int], number: int) -> None:
-    for pid in pids:
-        try:
-            os.kill(pid, number)
-        except (ProcessLookupError, PermissionError):
-            pass
-
-
-def _signal_everything(number: int) -> None:
-    """Signal every process of the box but this one, in one step."""
-    try:
-        os.kill(-1, number)
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 def _wake_on_child_exit() -> int:
