@@ -159,6 +159,8 @@ class _StrictReader:
         self.path.append(_Place(str(attributes.get("name"))))
 
     def _record(self, status: str) -> None:
+        if self.budget.spent:
+            return
         outer = " > ".join(place.name for place in self.path[:-1])
         name = self.budget.join(outer, " > " if outer else "", self.path[-1].name)
         if name is not None:

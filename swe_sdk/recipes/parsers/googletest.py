@@ -16,7 +16,8 @@ _TAG = re.compile(r"\[\s*(OK|FAILED)\s*\]\s")
 _DURATION = re.compile(r"\s\(")
 _PREFIX = re.compile(r"(\d+: )?(.*)")
 _RUN = "[ RUN      ] "
-_RESULT = re.compile(r"\[ {2}(?:     (OK)|(FAILED) |(SKIPPED)) \] ([^\s,]+)(?:, where .*)? \(\d+ ms\)$")
+_TAGS = (("[       OK ] ", PASSED), ("[  FAILED  ] ", FAILED), ("[  SKIPPED ] ", SKIPPED))
+_REST = re.compile(r"(?:, where .*)? \(\d+ ms\)")
 _LISTED = re.compile(r"\[  FAILED  \] ([^\s,]+)(?:, where .*)?")
 
 
@@ -56,16 +57,29 @@ def parse_gtest(log: str) -> dict[str, str]:
         match = _PREFIX.fullmatch(line)
         program, text = (match[1] or "", match[2]) if match else ("", line)
         if text.startswith(_RUN):
-            _cut(running.pop(program, None), found)
-            running[program] = text.removeprefix(_RUN).strip()
-        elif (result := _RESULT.search(text)) and running.get(program) == result[4]:
+            name = text.removeprefix(_RUN).strip()
+            if running.get(program) != name:
+                _cut(running.get(program), found)
+            running[program] = name
+        elif status := _result(text, running.get(program)):
             name = running.pop(program)
-            found[name] = combine(found.get(name), PASSED if result[1] else FAILED if result[2] else SKIPPED)
+            found[name] = combine(found.get(name), status)
         elif (listed := _LISTED.fullmatch(text)) and listed[1] in found:
             found[listed[1]] = FAILED
     for name in running.values():
         _cut(name, found)
     return found
+
+
+def _result(text: str, running: str | None) -> str | None:
+    """The status that the line's end gives to the test that runs, or None."""
+    if running is None or not text.endswith(" ms)"):
+        return None
+    for tag, status in _TAGS:
+        at = text.rfind(tag + running)
+        if at >= 0 and _REST.fullmatch(text, at + len(tag) + len(running)):
+            return status
+    return None
 
 
 def _cut(name: str | None, found: dict[str, str]) -> None:

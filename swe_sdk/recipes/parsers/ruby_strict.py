@@ -9,9 +9,8 @@ from swe_sdk.recipes.parsers.text import plain_lines
 
 _MINITEST = re.compile(r"([A-Z]\S*#\S.*?) = (.*)")
 _SECONDS = re.compile(r"\d+\.\d+ s")
-_MINITEST_VERDICT = re.compile(r"\d+\.\d+ s = ([.FES])$")
+_MINITEST_VERDICT = re.compile(r"(?<!\d)\d+\.\d+ s = ([.FES])$")
 _REPORT = re.compile(r"\s+\d+\) (Failure|Error):")
-_REPORTED = re.compile(r"([A-Z]\S*#.*?)(?: \[[^\[\]]*\])?:")
 _TESTUNIT = re.compile(r"\s\s+(?:test: )?(\S.*?):\t+(.*)")
 _TESTUNIT_VERDICT = re.compile(r"([.FEPO])(?=: \(\d|$)")
 _RSPEC = re.compile(r"(.+) - (passed|failed|pending)")
@@ -28,8 +27,9 @@ def parse_minitest_verbose(log: str) -> dict[str, str]:
     found: dict[str, str] = {}
     pending, report = "", ""
     for line in plain_lines(log):
-        if report and (reported := _REPORTED.match(line)) and reported[1] in found:
-            found[reported[1]] = combine(found[reported[1]], report)
+        reported = line.partition(" [")[0].removesuffix(":")
+        if report and reported in found:
+            found[reported] = combine(found[reported], report)
         heading = _REPORT.fullmatch(line)
         report = "" if heading is None else ERROR if heading[1] == "Error" else FAILED
         test = _minitest_name(line)
@@ -79,7 +79,7 @@ def _minitest_name(line: str) -> str:
     parts = line.rsplit(" = ", 2)
     if len(parts) == 3 and "#" in parts[0] and _SECONDS.fullmatch(parts[1]):
         return parts[0]
-    match = _MINITEST.fullmatch(line)
+    match = _MINITEST.fullmatch(line) if " = " in line else None
     return match[1] if match else ""
 
 

@@ -16,8 +16,8 @@ _TIMES = "\u00d7"  # the multiplication sign
 _MARKS = {"✓": PASSED, _TIMES: FAILED, "↓": SKIPPED}
 _STARTS = tuple(_MARKS)
 _ENDING = re.compile(r"\s(?:\d+\s*m?s?|\[skipped\])$")
-_RESULT = re.compile(rf" ([✓{_TIMES}↓]) (\S.*? > .*?\S)(?: +\d+m?s| \[.*\])?")
-_FAILURE = re.compile(r" FAIL  (\S.*? > .*\S)")
+_TOOK = re.compile(r"\d+m?s")
+_FAILURE = " FAIL  "
 
 
 def parse_vitest(log: str) -> dict[str, str]:
@@ -41,8 +41,23 @@ def parse_vitest_verbose(log: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for line in plain_lines(log):
-        if match := _RESULT.fullmatch(line):
-            found[match[2]] = combine(found.get(match[2]), _MARKS[match[1]])
-        elif match := _FAILURE.fullmatch(line):
-            found[match[1]] = FAILED
+        status = _MARKS.get(line[1:2]) if line[:1] == " " and line[2:3] == " " else None
+        name = _name(line[3:].rstrip(), status) if status else ""
+        if status and _is_test(name):
+            found[name] = combine(found.get(name), status)
+        elif line.startswith(_FAILURE) and _is_test(name := line.removeprefix(_FAILURE).rstrip()):
+            found[name] = FAILED
     return found
+
+
+def _name(text: str, status: str) -> str:
+    """Without the time, or what is said of a skipped test, at its end."""
+    before, _, last = text.rpartition(" ")
+    if _TOOK.fullmatch(last):
+        return before.rstrip()
+    at = text.rfind(" [") if status == SKIPPED and text.endswith("]") else -1
+    return text[:at].rstrip() if at >= 0 else text
+
+
+def _is_test(name: str) -> bool:
+    return name.find(" > ") > 0 and not name[0].isspace()

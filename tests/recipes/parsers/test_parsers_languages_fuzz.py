@@ -143,6 +143,23 @@ HOSTILE = {
     "objects": "./node_modules/.bin/mocha tests/run.js --reporter json{" + "[" * SIZE,
     "titles": "./node_modules/.bin/mocha --reporter json" + '"fullTitle": "' * (SIZE // 14),
     "durations": "PASS " + " (1ms" * (SIZE // 5) + "\nPASS x (" + "1" * SIZE + "s)",
+    "announced, then many results": "[ RUN      ] a\n" + "[  FAILED  ] a, where " * (SIZE // 22) + " ms)\n",
+    "announced in go": "=== RUN   a\n" + "--- PASS: a (0.0" * (SIZE // 16) + "s)\n",
+    "names of vitest": " ✓ a"
+    + " > a" * (SIZE // 4)
+    + " \n ✓ a > b"
+    + " [" * SIZE
+    + "x\n FAIL  a"
+    + " > a" * SIZE
+    + " ",
+    "names of minitest": "A" + "#a" * SIZE + "\nA#b = \n" + "1" * SIZE + "\n  1) Error:\nA:" + "#a" * SIZE,
+    "names of test-unit": " " * SIZE + "a:\t\n" + "  a" + ": " * SIZE,
+    "failing deep subcases": '<doctest><TestCase name="t">'
+    + '<SubCase name="s"><Exception/>' * 3000
+    + "</SubCase>" * 3000,
+    "cargo tests": "running 1 test\ntest a" + " ... x" * SIZE + "\n" + "test " * SIZE,
+    "jest files": "PASS a" + " (1.1" * SIZE + "\n" + "  s\n" * SIZE,
+    "mocha lines": "  " + "s" * SIZE + "\n" + "    ✓ x (1ms" * SIZE + "\n  1 failing\n" + "  1) a\n" * (SIZE // 7),
     "cases": "\ncase " * (SIZE // 6),
 }
 

@@ -73,6 +73,11 @@ CASES: dict[str, tuple[str, str, dict[str, str]]] = {
         "1: [ RUN      ] S.A\n2: [ RUN      ] S.B\n1: [       OK ] S.A (1 ms)\n2: [  SKIPPED ] S.B (0 ms)\n",
         {"S.A": "PASSED", "S.B": "SKIPPED"},
     ),
+    "gtest: announced by a child process too": (
+        "gtest",
+        "[ RUN      ] S.A\n" + GTEST.format("S.A", OK, 3),
+        {"S.A": "PASSED"},
+    ),
     "gtest: the next test begins without a result": (
         "gtest",
         "[ RUN      ] S.A\n" + GTEST.format("S.B", OK, 3),
