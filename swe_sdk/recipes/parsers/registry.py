@@ -41,9 +41,9 @@ from swe_sdk.recipes.parsers.swe_rebench import SWE_REBENCH
 from swe_sdk.recipes.parsers.sympy import parse_sympy
 from swe_sdk.recipes.parsers.tap import parse_tap, parse_tap_strict
 from swe_sdk.recipes.parsers.task_choice import CHOICES, Choice
-from swe_sdk.recipes.parsers.test_files import parse_carbon, parse_grommet
 from swe_sdk.recipes.parsers.unittest import parse_unittest
 from swe_sdk.recipes.parsers.vitest import parse_vitest, parse_vitest_verbose
+from swe_sdk.recipes.parsers.whole_files import parse_carbon, parse_grommet
 
 Parser = Callable[[str], dict[str, str]]
 

@@ -13,7 +13,7 @@ from swe_sdk.recipes.parsers.jest import parse_jest, parse_jest_json
 from swe_sdk.recipes.parsers.mocha import parse_lighthouse_json, parse_lighthouse_mocha
 from swe_sdk.recipes.parsers.next import parse_next_cypress, parse_next_karma
 from swe_sdk.recipes.parsers.ruby import parse_cucumber, parse_minitest
-from swe_sdk.recipes.parsers.test_files import parse_carbon
+from swe_sdk.recipes.parsers.whole_files import parse_carbon
 
 Parser = Callable[[str], dict[str, str]]
 Choice = Callable[[str | None, str | None], Parser]
