@@ -25,6 +25,7 @@ from swe_sdk.sandbox.providers.apptainer.mounted import MountedImages
 from swe_sdk.sandbox.providers.apptainer.probing import probe
 from swe_sdk.sandbox.providers.apptainer.program import Program, find_program
 from swe_sdk.sandbox.providers.apptainer.settings import ApptainerSettings
+from swe_sdk.sandbox.providers.local import bounds
 from swe_sdk.sandbox.providers.local.box import LocalBox
 from swe_sdk.sandbox.providers.local.identity import Identity
 from swe_sdk.sandbox.providers.local.layers import LayerStore
@@ -173,7 +174,7 @@ class ApptainerProvider(LocalProvider):
 
     def enforcement(self) -> dict[str, Enforcement]:
         """How limits are kept. The kernel counts no processes of root's, and as root that is who programs are."""
-        limits = self._enforcement()
+        limits = bounds.enforcement(self.cgroups)
         if os.geteuid() == 0 and (self.cgroups is None or not self.cgroups.controls("pids")):
             limits["pids"] = "unavailable"
         return limits

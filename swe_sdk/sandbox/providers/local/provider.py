@@ -6,7 +6,6 @@ import atexit
 import errno
 import os
 import platform
-import resource
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -29,13 +28,19 @@ from swe_sdk.sandbox.boxside.root import RootSpec
 from swe_sdk.sandbox.contract import (
     Box,
     Capability,
-    Enforcement,
     Limits,
     Mount,
     ProviderHealth,
     SandboxSpec,
     Snapshot,
     Toolchain,
+)
+from swe_sdk.sandbox.providers.local.bounds import (
+    DEFAULT_MEMORY_MIB,
+    DEFAULT_SHARED_BYTES,
+    enforcement,
+    in_bytes,
+    rlimits,
 )
 from swe_sdk.sandbox.providers.local.box import LocalBox
 from swe_sdk.sandbox.providers.local.bubblewrap import BubblewrapZygote
@@ -58,11 +63,6 @@ from swe_sdk.sandbox.providers.local.zygote import Zygote
 from swe_sdk.sandbox.reaping import OwnedBox
 
 _CAPABILITIES: frozenset[Capability] = frozenset({"snapshots", "pause", "streaming", "listen", "processes", "build"})
-_RLIMITS = {"core": 0}
-_DEFAULT_MEMORY_MIB = max(1024, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4 >> 20)
-_DEFAULT_PIDS = 4096
-_DEFAULT_SHARED_BYTES = 1 << 30
-"""Of /dev/shm. What lies there outlives its programs, so that nothing but closing the box gives it back."""
 
 
 class LocalProvider:
@@ -152,7 +152,7 @@ class LocalProvider:
             "container images": describe(),
             "control groups": f"version {self.cgroups.version}" if self.cgroups else "none that this user may make",
         }
-        limits = self._enforcement()
+        limits = enforcement(self.cgroups)
         if sys.platform != "linux":
             return ProviderHealth(provider=self.name, works=False, reason="it needs Linux", remedy="use docker")
         try:
@@ -178,19 +178,6 @@ class LocalProvider:
             return await box.exec(["/bin/sh", "-c", "echo works"], cwd="/", timeout_s=20)
         finally:
             await box.close()
-
-    def _enforcement(self) -> dict[str, Enforcement]:
-        def by_group(controller: str, otherwise: Enforcement) -> Enforcement:
-            return "enforced" if self.cgroups is not None and self.cgroups.controls(controller) else otherwise
-
-        return {
-            "memory_mib": by_group("memory", "watched"),
-            "cpus": by_group("cpu", "unavailable"),
-            "pids": "enforced",
-            "disk_mib": "watched",
-            "file_size_bytes": "enforced",
-            "open_files": "enforced",
-        }
 
     async def create(self, spec: SandboxSpec) -> Box:
         """A new box on the host's /usr, on a container image, or on a snapshot of this provider."""
@@ -225,7 +212,7 @@ class LocalProvider:
         """The group of the zygote, and so of every box that has no limits of its own: it guards the host's memory."""
         if self.cgroups is None:
             return None
-        return self.cgroups.create(f"box-{owner}", Limits(memory_mib=_DEFAULT_MEMORY_MIB))
+        return self.cgroups.create(f"box-{owner}", Limits(memory_mib=DEFAULT_MEMORY_MIB))
 
     def _limit(self, box: LocalBox) -> None:
         """Put a box with limits of its own into a group of its own. The kernel takes a millisecond for that."""
@@ -234,7 +221,7 @@ class LocalProvider:
             box.cgroup = self.zygote_of(box).cgroup
             return
         try:
-            memory_mib = limits.memory_mib or _DEFAULT_MEMORY_MIB  # it leaves the group that guards the host's memory
+            memory_mib = limits.memory_mib or DEFAULT_MEMORY_MIB  # it leaves the group that guards the host's memory
             limits = limits.model_copy(update={"memory_mib": memory_mib})
             box.own_cgroup = box.cgroup = self.cgroups.create(box.id, limits)
         except OSError as error:
@@ -242,7 +229,7 @@ class LocalProvider:
 
     async def start_box(self, box: LocalBox) -> None:
         """Bring up a box's first process on the layers that it stands on."""
-        memory_bytes = (box.spec.limits.memory_mib or _DEFAULT_MEMORY_MIB) << 20
+        memory_bytes = (box.spec.limits.memory_mib or DEFAULT_MEMORY_MIB) << 20
         is_kernels = self.cgroups is not None and self.cgroups.controls("memory")
         mounts, lowest = self._base(box)
         home = os.path.relpath(box.path, self._state)
@@ -254,11 +241,11 @@ class LocalProvider:
             binds=[mount.model_dump() for mount in mounts],
             network=box.spec.network,
             id_range=self.identity.has_range,
-            rlimits=_rlimits(box.spec.limits, own_user=self.identity.has_range),
+            rlimits=rlimits(box.spec.limits, own_user=self.identity.has_range),
             workdir=box.spec.workdir,
-            shared_memory_bytes=memory_bytes // 2 if box.spec.limits.memory_mib else _DEFAULT_SHARED_BYTES,
+            shared_memory_bytes=memory_bytes // 2 if box.spec.limits.memory_mib else DEFAULT_SHARED_BYTES,
             memory_bytes=None if is_kernels else memory_bytes,
-            disk_bytes=_bytes(box.spec.limits.disk_mib),
+            disk_bytes=in_bytes(box.spec.limits.disk_mib),
         )
         await box.start(root._asdict(), self.identity.id_map)
 
@@ -363,27 +350,6 @@ class LocalProvider:
 def _merge(first: tuple[Mount, ...], second: tuple[Mount, ...]) -> tuple[Mount, ...]:
     """Both lists; a target named twice goes to the later."""
     return tuple({mount.target: mount for mount in (*first, *second)}.values())
-
-
-def _rlimits(limits: Limits, *, own_user: bool) -> dict[str, int]:
-    wanted = {"nproc": limits.pids or _DEFAULT_PIDS, "fsize": limits.file_size_bytes or _bytes(limits.disk_mib)}
-    wanted["nofile"] = limits.open_files or (None if own_user else _open_files_limit())
-    return {**_RLIMITS, **{name: value for name, value in wanted.items() if value is not None}}
-
-
-def _bytes(mib: int | None) -> int | None:
-    return None if mib is None else mib << 20
-
-
-def _open_files_limit() -> int:
-    """Fewer than this process may have open.
-
-    Descriptors on their way through sockets are counted for each user of the host, against the limit of whoever sends.
-    Where the programs in a box are the same user as we are, they could otherwise use up the count, and keep us from
-    talking to any box.
-    """
-    soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(256, min(soft, 1 << 20) - 128)
 
 
 def _unusable(state: Path, error: OSError) -> SweError:
