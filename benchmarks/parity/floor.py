@@ -72,8 +72,9 @@ async def measure(
 
 
 def bare_calls_s(api: Any, row: Row, patch: str) -> float:
-    """The seconds of create, start, put_archive, exec of ``git apply``, exec of the evaluation, rm -f, less the last
-    exec but one: the evaluation. Blocks."""
+    """The seconds of create, start, put_archive, exec of ``git apply``, exec of the evaluation script and rm -f, less
+    those of the script. Blocks.
+    """
     start = time.perf_counter()
     host = api.create_host_config(init=True, network_mode="none")
     container = api.create_container(row["image"], ["tail", "-f", "/dev/null"], host_config=host)["Id"]
