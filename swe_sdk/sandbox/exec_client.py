@@ -88,7 +88,6 @@ async def run(call: Call, request: ExecRequest) -> ExecResult:
         ending = _Ending()
         try:
             await call.send(_message(request), streams.theirs)
-            streams.close_theirs()
             await _await_end(call, request, streams, ending)
         except PeerGone:
             ending.status = "lost"
@@ -166,6 +165,7 @@ async def _await_end(call: Call, request: ExecRequest, streams: _Streams, ending
         with anyio.move_on_after(GRACE_S + KILL_CAP_S):
             await _follow(call, streams, ending)
         ending.tree_gone = ending.tree_gone and ending.is_known
+    streams.close_theirs()  # not before: the ends of the streams would wake us once more, just before the command's
     streams.drain()
 
 
@@ -294,7 +294,7 @@ class _Streams:
         )
 
     def close_theirs(self) -> None:
-        """Give up the supervisor's ends once it has its own copies."""
+        """Give up our copies of the ends that the supervisor got."""
         theirs, self.theirs = self.theirs, []
         for fd in theirs:
             os.close(fd)
