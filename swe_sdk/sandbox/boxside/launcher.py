@@ -25,8 +25,8 @@ RUNTIME = "/dev/swe_sdk/runtime"
 """Where the interpreter is in a box. /dev is no part of any layer, and so no snapshot sees the place for it."""
 LAYER = "/dev/swe_sdk/layer"
 """Where the supervisor sees the writable layer by itself, if it is to watch it."""
-_ROOM = "/tmp"
-"""Where a root launcher's child has everything bound that belongs into its box."""
+_ROOMS = ("/tmp", "/mnt", "/srv", "/opt")
+"""Where a root launcher's child may have everything bound that belongs into its box."""
 _START_S = 20.0
 _DIRECTORIES = ("skeletons", "layers", "boxes")
 _MAIN = "from boxside import launched; import sys; launched.main(*sys.argv[1:])"
@@ -123,17 +123,24 @@ def _in_own_mounts(
     state_trees = [kernel.grab_tree(f"{spec.state}/{name}", read_only=False) for name in _DIRECTORIES]
     sources = [*(bind["source"] for bind in spec.binds), program["runtime"]]
     trees = [(kernel.grab_tree(source, read_only=True), os.path.isdir(source)) for source in sources]
-    kernel.mount("tmpfs", _ROOM, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=1m")
+    room = _room(program["path"])
+    kernel.mount("tmpfs", room, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=1m")
     for name, tree in zip(_DIRECTORIES, state_trees, strict=True):
-        os.mkdir(f"{_ROOM}/{name}")
-        kernel.attach_tree(tree, f"{_ROOM}/{name}")
-    places = [f"{_ROOM}/{number}" for number in range(len(trees))]
+        os.mkdir(f"{room}/{name}")
+        kernel.attach_tree(tree, f"{room}/{name}")
+    places = [f"{room}/{number}" for number in range(len(trees))]
     for place, (tree, is_directory) in zip(places, trees, strict=True):
         os.mkdir(place) if is_directory else os.close(os.open(place, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC))
         kernel.attach_tree(tree, place)
     _become(agent)
     binds = [{**bind, "source": place} for bind, place in zip(spec.binds, places, strict=False)]
-    return spec._replace(binds=binds), {**program, "runtime": places[-1]}, _ROOM
+    return spec._replace(binds=binds), {**program, "runtime": places[-1]}, room
+
+
+def _room(bubblewrap: str) -> str:
+    """A directory of the machine under which bubblewrap itself does not lie: what does is covered."""
+    real = os.path.realpath(bubblewrap)
+    return next(room for room in _ROOMS if os.path.isdir(room) and not real.startswith(f"{os.path.realpath(room)}/"))
 
 
 def _become(agent: int, *groups: int) -> None:

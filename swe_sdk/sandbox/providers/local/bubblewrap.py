@@ -117,7 +117,7 @@ class BubblewrapZygote(Zygote):
 
     def _path_bytes(self, path: str, more: int = 0) -> int:
         """Of a path below the state directory, as bubblewrap sees it while it mounts."""
-        root = "/tmp" if self._agent is not None else os.path.realpath(self._state)
+        root = "/tmp" if self._agent is not None else os.path.realpath(self._state)  # or another name as short
         return len(os.fsencode(f"/oldroot{root}/{path}")) + more
 
     async def _create(self, message: dict[str, Any], control: socket.socket) -> tuple[int, Call]:
