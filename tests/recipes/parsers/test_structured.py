@@ -6,7 +6,7 @@ import json
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from swe_sdk.recipes.parsers import parse_log
@@ -286,6 +286,9 @@ FRAGMENTS = st.sampled_from([
 
 @settings(max_examples=150, deadline=None)
 @given(st.one_of(st.text(max_size=200), st.lists(FRAGMENTS, max_size=40).map("".join)))
+@example("FAIL in \r")
+@example("- (skipped)")
+@example("PASS \n ... ok")
 def test_no_text_makes_a_parser_raise(text):
     for name, parse in PARSERS.items():
         found = parse(text)

@@ -24,7 +24,7 @@ def parse_telescope(text: str) -> dict[str, str]:
         elif line.startswith("- ") and line.lower().endswith("(skipped)"):
             name = line[2:-9].strip()
             found[name] = combine(found.get(name), SKIPPED)
-    return found
+    return _named(found)
 
 
 def parse_lust(text: str) -> dict[str, str]:
@@ -38,7 +38,7 @@ def parse_lust(text: str) -> dict[str, str]:
                 continue
         name = name.strip()
         found[name] = combine(found.get(name), _LUST.get(word, FAILED))
-    return found
+    return _named(found)
 
 
 def parse_mini_test(text: str) -> dict[str, str]:
@@ -46,7 +46,12 @@ def parse_mini_test(text: str) -> dict[str, str]:
 
     So nothing that it prints can show that a test passed, and no task that relies on it is ever resolved.
     """
-    return {match[1].strip(): FAILED for match in _MINI_FAIL.finditer(_ANSI.sub("", text))}
+    return _named({match[1].strip(): FAILED for match in _MINI_FAIL.finditer(_ANSI.sub("", text))})
+
+
+def _named(found: dict[str, str]) -> dict[str, str]:
+    """Without what has no name, as where a line ends too early."""
+    return {name: status for name, status in found.items() if name}
 
 
 def _lines(text: str) -> list[str]:
