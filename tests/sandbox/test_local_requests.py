@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from swe_sdk.errors import InputError, NoSpace, SandboxError, SweError, TransferFailed
+from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.sandbox.contract import Mount, SandboxSpec
 from swe_sdk.sandbox.providers.local.box import LocalBox
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
@@ -158,6 +160,20 @@ async def test_a_state_directory_that_cannot_be_made_is_a_typed_error(tmp_path: 
     assert not health.works
     assert health.remedy
     await provider.aclose()
+
+
+async def test_one_killed_program_is_not_taken_for_a_machine_without_boxes(
+    provider: LocalProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by a kill point: "auto" then took another provider."""
+    run, times = LocalBox.exec, iter(range(10))
+
+    async def killed_at_first(self: LocalBox, command: list[str], **options: Any) -> ExecResult:
+        return await run(self, ["/bin/sh", "-c", "kill -9 $$"] if next(times) == 0 else command, **options)
+
+    monkeypatch.setattr(LocalBox, "exec", killed_at_first)
+    assert (await provider.probe()).works
+    assert next(times) == 2
 
 
 async def test_a_mount_that_is_not_there_is_a_typed_error(provider: LocalProvider) -> None:

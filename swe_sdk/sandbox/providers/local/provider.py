@@ -63,6 +63,7 @@ from swe_sdk.sandbox.providers.local.zygote import Zygote
 from swe_sdk.sandbox.reaping import OwnedBox
 
 _CAPABILITIES: frozenset[Capability] = frozenset({"snapshots", "pause", "streaming", "listen", "processes", "build"})
+_WORKS = "works\n"
 
 
 class LocalProvider:
@@ -161,16 +162,17 @@ class LocalProvider:
         except (SweError, OSError) as error:
             reason, remedy = (error.message, error.remedy) if isinstance(error, SweError) else (str(error), "")
             return ProviderHealth(provider=self.name, works=False, reason=reason, remedy=remedy, details=details)
-        works = result.stdout == "works\n"
+        works = result.stdout == _WORKS
         reason = "" if works else f"a program in a box {result.summary}: {result.stderr.strip()}"
         return ProviderHealth(provider=self.name, works=works, reason=reason, details=details, limits=limits)
 
     async def _try_a_box(self) -> ExecResult:
-        """What a program in a box comes to; tried again if the box died: one accident says nothing of a machine."""
+        """What a program in a box comes to; tried again if either died: one accident says nothing of a machine."""
         try:
-            return await self._run_in_new_box()
+            result = await self._run_in_new_box()
         except SandboxError:
             return await self._run_in_new_box()
+        return result if result.stdout == _WORKS else await self._run_in_new_box()
 
     async def _run_in_new_box(self) -> ExecResult:
         box = await self.create(SandboxSpec())
