@@ -9,8 +9,10 @@ import platform
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+import anyio
 from anyio import to_thread
 
 from swe_sdk.errors import (
@@ -64,6 +66,8 @@ from swe_sdk.sandbox.reaping import OwnedBox
 
 _CAPABILITIES: frozenset[Capability] = frozenset({"snapshots", "pause", "streaming", "listen", "processes", "build"})
 _WORKS = "works\n"
+_ATTEMPTS, _REST_S = 3, 0.1
+"""Of a probe."""
 
 
 class LocalProvider:
@@ -167,12 +171,14 @@ class LocalProvider:
         return ProviderHealth(provider=self.name, works=works, reason=reason, details=details, limits=limits)
 
     async def _try_a_box(self) -> ExecResult:
-        """What a program in a box comes to; tried again if either died: one accident says nothing of a machine."""
-        try:
-            result = await self._run_in_new_box()
-        except SandboxError:
-            return await self._run_in_new_box()
-        return result if result.stdout == _WORKS else await self._run_in_new_box()
+        """What a program in a box comes to; tried again if either died: an accident says nothing of a machine."""
+        for _attempt in range(_ATTEMPTS - 1):
+            with suppress(SandboxError):
+                result = await self._run_in_new_box()
+                if result.stdout == _WORKS:
+                    return result
+            await anyio.sleep(_REST_S)  # a zygote that was killed may not be seen to be dead before its boxes are
+        return await self._run_in_new_box()
 
     async def _run_in_new_box(self) -> ExecResult:
         box = await self.create(SandboxSpec())
