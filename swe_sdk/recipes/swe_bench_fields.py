@@ -5,25 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from swe_sdk.recipes.sources import ENVIRONMENT_FIELDS, SOURCES
+from swe_sdk.recipes.shared_rows import TASK_FIELDS
+from swe_sdk.recipes.sources import SOURCES
 
-_TASK = (
-    "family",
-    "instance_id",
-    "repo",
-    "base_commit",
-    "version",
-    "created_at",
-    "problem_statement",
-    "hints_text",
-)
 _GRADING = (
-    "patch",
-    "patch_base64",
-    "test_patch",
-    "test_patch_base64",
-    "wrong_patch",
-    "wrong_patch_base64",
     "FAIL_TO_PASS",
     "fail_to_pass",
     "PASS_TO_PASS",
@@ -63,7 +48,7 @@ _DROPPED = (
     "agent_ref",
     "task_source",
 )
-KNOWN_FIELDS = (*_TASK, *_GRADING, *ENVIRONMENT_FIELDS, *METADATA, *_DROPPED)
+KNOWN_FIELDS = (*TASK_FIELDS, *_GRADING, *METADATA, *_DROPPED)
 
 _CLASSIC = frozenset(("repo", "base_commit", "test_patch"))
 _TESTED = frozenset(("test_command", "log_parser", "FAIL_TO_PASS", "fail_to_pass"))

@@ -17,6 +17,7 @@ import pytest
 from tests.escape.suite import FOLDER, attacks
 from tests.leaks import memory_folder
 from tests.sandbox.test_ordinary_user import SYSTEM_PYTHON, USER, copy_distribution
+from tests.shared import lacking
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user; the attacks are theirs")
 ROOT = FOLDER.parents[1]
@@ -29,8 +30,7 @@ def cases() -> Iterator[Cases]:
     version = subprocess.run([SYSTEM_PYTHON, "-V"], capture_output=True, text=True, check=False).stdout
     wanted = f"Python {sys.version_info.major}.{sys.version_info.minor}."
     if not version.startswith(wanted) or not shutil.which("setpriv"):
-        complain = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        complain("it takes setpriv, and a Python for everybody of the version that runs this")
+        lacking("it takes setpriv, and a Python for everybody of the version that runs this")
     folder = Path(tempfile.mkdtemp(prefix="swe_sdk-escape-", dir=memory_folder()))
     try:
         _prepare(folder)
@@ -52,7 +52,7 @@ def _prepare(folder: Path) -> None:
     no_caches = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "swe_sdk", folder / "packages/swe_sdk", ignore=no_caches)
     shutil.copytree(FOLDER, folder / "tests/escape", ignore=no_caches)
-    for file in ("pyproject.toml", "tests/conftest.py", "tests/leaks.py"):
+    for file in ("pyproject.toml", "tests/conftest.py", "tests/leaks.py", "tests/shared.py"):
         shutil.copy(ROOT / file, folder / file)
     (folder / "home").mkdir()
     subprocess.run(["chmod", "-R", "a+rX", folder], check=True)

@@ -14,6 +14,7 @@ from swe_sdk.sandbox.providers.local.box import LocalBox
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
 from tests.escape.conftest import MakeBox
 from tests.escape.world import KIT, Guard, attack, dedent, first_process
+from tests.shared import lacking
 
 pytestmark = pytest.mark.anyio
 
@@ -112,7 +113,7 @@ async def test_memory_that_outlives_its_maker(make_box: MakeBox, tmp_path: Path)
         command = ["gcc", "-O1", "-static", "-o", str(tmp_path / "tiny"), str(tmp_path / "tiny.c")]
         subprocess.run(command, check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
-        pytest.skip("there is no C compiler here")
+        lacking("there is no C compiler here")
     box = await make_box(limits={"memory_mib": 64})
     await box.upload(tmp_path / "tiny", "tiny")
     for _ in range(3):

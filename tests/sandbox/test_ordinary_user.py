@@ -16,6 +16,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.leaks import memory_folder, processes_of
+from tests.shared import lacking
 
 USER = 54_321
 """An id that no account has."""
@@ -107,7 +108,7 @@ def run_as_user(folder: Path, program: str, *arguments: str) -> str:
         [SYSTEM_PYTHON, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True, check=False
     ).stdout.split()
     if version != [str(part) for part in sys.version_info[:2]] or not shutil.which("setpriv"):
-        pytest.skip("it takes setpriv, and a Python for everybody of the version that runs this")
+        lacking("it takes setpriv, and a Python for everybody of the version that runs this")
     for path in (folder / "home", folder / "state"):
         path.mkdir()
         os.chown(path, USER, USER)

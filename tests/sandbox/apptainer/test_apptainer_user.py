@@ -16,6 +16,7 @@ import pytest
 from tests.leaks import memory_folder, processes_of, traces_of
 from tests.sandbox.apptainer.images import apptainer, busybox_sif, debian_sif
 from tests.sandbox.test_ordinary_user import SYSTEM_PYTHON, packages_for_everybody
+from tests.shared import lacking
 
 USER = "games"
 """An account that every system has and that nobody uses. Apptainer wants one that has a name."""
@@ -73,11 +74,11 @@ def test_a_user_without_powers_can_do_all_of_it(folder: Path) -> None:
         [SYSTEM_PYTHON, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True, check=False
     ).stdout.split()
     if version != [str(part) for part in sys.version_info[:2]] or not shutil.which("setpriv"):
-        pytest.skip("it takes setpriv, and a Python for everybody of the version that runs this")
+        lacking("it takes setpriv, and a Python for everybody of the version that runs this")
     user = pwd.getpwnam(USER)
     become = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups", "--inh-caps=-all", "--"]
     if subprocess.run([*become, "test", "-x", apptainer()]).returncode != 0:
-        pytest.skip(f"{USER} may not start {apptainer()}: install it where others may enter")
+        lacking(f"{USER} may not start {apptainer()}: install it where others may enter")
     packages_for_everybody(folder / "packages")
     for name in ("home", "state"):
         (folder / name).mkdir()

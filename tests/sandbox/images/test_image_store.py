@@ -22,6 +22,7 @@ from tests.leaks import traces_of
 from tests.sandbox.boxes import output
 from tests.sandbox.images.faulty import FaultyRegistry, cut, faulty_registry, status
 from tests.sandbox.images.oci import LiveRegistry, MadeImage, entry, layer, system
+from tests.shared import lacking
 
 pytestmark = pytest.mark.anyio
 _PULL = """
@@ -237,7 +238,7 @@ async def test_a_disk_that_is_full(
     monkeypatch.setattr(room, "free_bytes", lambda _path: 1 << 40)
     large = MadeImage([system(busybox), layer(entry("zeros", bytes(20 << 20)), entry("noise", os.urandom(1 << 20)))])
     if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size_mib}m", "small", tmp_path], check=False).returncode:
-        pytest.skip("no file system can be mounted here")
+        lacking("no file system can be mounted here")
     try:
         provider = LocalProvider(tmp_path / "state")
         owner = provider.store.owner

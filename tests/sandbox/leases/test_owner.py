@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from swe_sdk.sandbox.owner import Owner, current_owner, is_alive, is_on_this_machine, parse_owner
+from tests.shared import lacking
 
 SAY = "import sys; from swe_sdk.sandbox.owner import current_owner; print(current_owner().label, flush=True)"
 
@@ -113,7 +114,7 @@ def test_labels_of_others_name_no_owner(label):
 
 def test_a_process_in_another_pid_namespace_cannot_be_seen():
     if shutil.which("unshare") is None or subprocess.run(["unshare", "-Urpf", "true"], check=False).returncode:
-        pytest.skip("no pid namespace can be made here")
+        lacking("no pid namespace can be made here")
     command = ["unshare", "-Urpf", "--kill-child", "--mount-proc", sys.executable, "-c", f"{SAY}; sys.stdin.read()"]
     process = subprocess.Popen(command, stdin=-1, stdout=-1, text=True)
     owner = owner_of(process)
@@ -125,7 +126,7 @@ def test_a_process_in_another_pid_namespace_cannot_be_seen():
 
 def test_where_proc_is_that_of_another_namespace_nobody_is_called_dead():
     if shutil.which("unshare") is None or subprocess.run(["unshare", "-Urpf", "true"], check=False).returncode:
-        pytest.skip("no pid namespace can be made here")
+        lacking("no pid namespace can be made here")
     script = (
         "import subprocess, sys\n"
         "from swe_sdk.sandbox.owner import current_owner, is_alive, parse_owner\n"

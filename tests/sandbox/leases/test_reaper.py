@@ -17,6 +17,7 @@ from swe_sdk.sandbox.leases import Lease, LeaseBook
 from swe_sdk.sandbox.reaper import OwnedBox, ReapReport, SupportsReaping, reap
 from tests.sandbox.leases.engines import DirectoryEngine, actions, make_box
 from tests.sandbox.leases.programs import THREE_BOXES
+from tests.shared import lacking
 
 pytestmark = pytest.mark.anyio
 
@@ -148,7 +149,7 @@ async def test_an_expired_owner_elsewhere_that_holds_its_lock_is_alive(start, bo
 
 async def test_an_owner_in_another_pid_namespace_is_known_by_its_lock(start, book, engine):
     if shutil.which("unshare") is None or subprocess.run(["unshare", "-Urpf", "true"], check=False).returncode:
-        pytest.skip("no pid namespace can be made here")
+        lacking("no pid namespace can be made here")
     program = start(THREE_BOXES, prefix=("unshare", "-Urpf", "--kill-child", "--mount-proc"))
     program.heard()
     assert {lease.owner.pid for lease in book.leases()} == {1}
