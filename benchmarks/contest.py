@@ -52,11 +52,8 @@ class Contender:
 
 
 async def contest(contenders: Sequence[Contender], rounds: int, meter: Meter) -> dict[str, Series]:
-    """Everybody's series, by name. One cycle each goes first and does not count."""
+    """Everybody's series, by name."""
     results = {contender.name: Series(contender.name) for contender in contenders}
-    for contender in contenders:
-        await contender.run(1)
-        await anyio.sleep(contender.settle_s)
     for _ in range(rounds):
         for contender in contenders:
             await _turn(contender, results[contender.name], meter)
@@ -64,6 +61,9 @@ async def contest(contenders: Sequence[Contender], rounds: int, meter: Meter) ->
 
 
 async def _turn(contender: Contender, series: Series, meter: Meter) -> None:
+    """One cycle goes first and does not count: it finds the caches as another contender has left them."""
+    await contender.run(1)
+    await anyio.sleep(contender.settle_s)
     before = meter.seconds()
     series.walls_s += await contender.run(contender.batch)
     if contender.settle_s:

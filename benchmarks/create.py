@@ -76,4 +76,4 @@ def _docker(lab: Lab) -> Contender:
 
 
 def _places(lab: Lab) -> int:
-    return lab.settings.rounds * lab.settings.create_batch + 2
+    return lab.settings.rounds * (lab.settings.create_batch + 1) + 1

@@ -61,4 +61,4 @@ def _docker(lab: Lab) -> Contender:
 
 
 def _places(lab: Lab) -> int:
-    return lab.settings.rounds * lab.settings.exec_batch + 2
+    return lab.settings.rounds * (lab.settings.exec_batch + 1)

@@ -8,6 +8,7 @@ import os
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -61,8 +62,12 @@ class ExecRequest:
 
     def __post_init__(self) -> None:
         """A call that no program could get as it was meant is the caller's mistake, not the program's failure."""
-        if any("\0" in argument for argument in self.argv):
-            raise InputError("an argument of a command holds a NUL byte")
+        if not self.argv or not self.argv[0]:
+            raise InputError("a command names no program")
+        if any("\0" in text for text in (*self.argv, self.cwd)):
+            raise InputError("an argument of a command, or its directory, holds a NUL byte")
+        if self.timeout_s is not None and not self.timeout_s >= 0:
+            raise InputError(f"a command cannot have {self.timeout_s} seconds")
         try:
             check_variables(dict(self.env))
         except ValueError as error:
@@ -157,7 +162,7 @@ class _Ending:
 
 
 async def _await_end(call: Call, request: ExecRequest, streams: _Streams, ending: _Ending) -> None:
-    with anyio.move_on_after(request.timeout_s):
+    with nullcontext() if request.timeout_s is None else anyio.move_on_after(request.timeout_s):
         await _follow(call, streams, ending)
     if not ending.is_known:
         ending.status = "timeout"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -28,6 +28,7 @@ from swe_sdk.sandbox.wire import Call, PeerGone, close_all, open_call
 CALL_TIMEOUT_S = 30.0
 _TRANSFER_TIMEOUT_S = 3600.0
 _MAX_IDLE = 8
+_NOTHING = nullcontext()
 BASE_ENV = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "LANG": "C.UTF-8",
@@ -111,15 +112,13 @@ class SupervisedBox:
         """Host id of the user that a command's streams are given to, where it is not this process's own."""
         return None
 
-    @asynccontextmanager
-    async def _running(self) -> AsyncIterator[None]:
+    def _running(self) -> AbstractAsyncContextManager[None]:
         """Around every command: a provider may limit how many run at once."""
-        yield
+        return _NOTHING
 
-    @asynccontextmanager
-    async def _used(self) -> AsyncIterator[None]:
+    def _used(self) -> AbstractAsyncContextManager[None]:
         """Around every call: a provider may have to hold it back."""
-        yield
+        return _NOTHING
 
     # -- commands ---------------------------------------------------------------------------------------------------
 

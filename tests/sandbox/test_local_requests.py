@@ -19,11 +19,9 @@ pytestmark = pytest.mark.anyio
 
 
 ODD_COMMANDS = {
-    "no program": ([], {}),
     "an argument that is no text": (["echo", "\ud800"], {}),
     "a missing directory": (["true"], {"cwd": "/nonexistent"}),
     "a directory that is a file": (["true"], {"cwd": "/etc/passwd"}),
-    "a directory with a NUL": (["true"], {"cwd": "a\0b"}),
     "an argument beyond the kernel's limit": (["echo", "x" * 200_000], {}),
     "a variable beyond the kernel's limit": (["true"], {"env": {"A": "x" * 200_000}}),
     "more variables than the kernel takes": (["true"], {"env": {f"A{n}": "x" * 100_000 for n in range(40)}}),
@@ -34,7 +32,12 @@ ODD_COMMANDS = {
 @pytest.mark.parametrize(
     ("command", "options"),
     [
+        ([], {}),
+        ([""], {}),
         (["echo", "a\0b"], {}),
+        (["true"], {"cwd": "a\0b"}),
+        (["true"], {"timeout_s": float("nan")}),
+        (["true"], {"timeout_s": -1.0}),
         (["true"], {"env": {"A": "a\0b"}}),
         (["true"], {"env": {"A=B": ""}}),
         (["true"], {"env": {"": ""}}),

@@ -46,11 +46,21 @@ class Connection:
 
     def reply(self, message: frames.Message, fds: tuple[int, ...] = ()) -> None:
         """Send one frame. Its caller waits for it, and so reads it at once; a caller that is gone is no error."""
-        self.sock.settimeout(_REPLY_CAP_S)  # a list of processes may be larger than the socket's buffer
+        data, ancillary = frames.encode(message), frames.rights(fds)
         try:
-            frames.send_blocking(self.sock, message, fds)
+            try:
+                sent = self.sock.sendmsg([data], ancillary)
+            except BlockingIOError:
+                sent = 0
+            if sent < len(data):  # a list of processes may be larger than the socket's buffer
+                self._send_patiently(data[sent:], ancillary if sent == 0 else [])
         except (BrokenPipeError, ConnectionResetError, TimeoutError):
             pass
+
+    def _send_patiently(self, data: bytes, ancillary: frames.Ancillary) -> None:
+        self.sock.settimeout(_REPLY_CAP_S)
+        try:
+            self.sock.sendall(data[self.sock.sendmsg([data], ancillary) :])
         finally:
             self.sock.setblocking(False)
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from typing import Any
 
 Message = dict[str, Any]
+Ancillary = list[tuple[int, int, "array.array[int]"]]
 MAX_FRAME_BYTES = 64 << 20
 _MAX_FDS = 8
 _LENGTH = struct.Struct("!I")
@@ -33,7 +34,7 @@ def encode(message: Message) -> bytes:
     return _LENGTH.pack(len(body)) + body
 
 
-def rights(fds: Iterable[int]) -> list[tuple[int, int, array.array[int]]]:
+def rights(fds: Iterable[int]) -> Ancillary:
     """Ancillary data that carries ``fds``; empty for none."""
     numbers = array.array("i", fds)
     return [(socket.SOL_SOCKET, socket.SCM_RIGHTS, numbers)] if numbers else []
@@ -73,7 +74,7 @@ class Decoder:
         end = _LENGTH.size + length
         if len(self._buffer) < end:
             return None
-        message = json.loads(self._buffer[_LENGTH.size : end])
+        message = json.loads(self._buffer[_LENGTH.size : end].decode("ascii"))
         del self._buffer[:end]
         if not isinstance(message, dict):
             raise FrameError("a frame that is no object")

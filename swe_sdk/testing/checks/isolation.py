@@ -147,8 +147,9 @@ async def processes_are_listed(lab: Lab) -> None:
     box = await lab.box()
     require_equal(await listed(box), [], "the processes of an idle box")
     pid = int((await lab.ok(box, "sleep 4321 > /dev/null 2>&1 & echo $!")).stdout)
-    found = [process for process in await listed(box) if process.pid == pid]
-    require(found and "sleep 4321" in found[0].command, f"pid {pid} is not among {await listed(box)}")
+    with lab.promptly("a process that was started is not listed"):  # it may be about to become the program
+        while not (found := [one for one in await listed(box) if one.pid == pid and "sleep 4321" in one.command]):
+            await anyio.sleep(0.02)
     require(found[0].state in "RSD", f"a sleeping process is in state {found[0].state!r}")
     await lab.ok(box, f"kill {pid}")
     with lab.promptly("a process that was killed is still listed"):

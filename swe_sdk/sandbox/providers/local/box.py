@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +49,8 @@ class LocalBox(SupervisedBox):
         self.cgroup: BoxCgroup | None = None
         """Where its memory is counted: its own group, or the one that it shares."""
         self.own_cgroup: BoxCgroup | None = None
-        self._uses = 0
+        self.uses = 0
+        """How many calls and transfers are under way."""
         self.freezing = anyio.Lock()
         """Held while a snapshot is made of it."""
         self.changing = anyio.Lock()
@@ -134,23 +133,13 @@ class LocalBox(SupervisedBox):
         if pidfd >= 0:
             os.close(pidfd)
 
-    @asynccontextmanager
-    async def _used(self) -> AsyncIterator[None]:
-        """A call or a transfer. It waits while the first process is renewed, and a box in use is not renewed."""
-        if self.changing.locked() and not self._is_closed:
-            async with self.changing:
-                self._uses += 1  # at once: the next who waits already holds the lock when this one has left it
-        else:
-            self._uses += 1
-        try:
-            yield
-        finally:
-            self._uses -= 1
+    def _used(self) -> _Use:
+        return _Use(self)
 
     @property
     def is_used(self) -> bool:
         """Whether a call or a transfer is under way."""
-        return self._uses > 0
+        return self.uses > 0
 
     async def status(self) -> BoxStatus:
         """From the kernel: whether its first process lives."""
@@ -184,6 +173,26 @@ class LocalBox(SupervisedBox):
 
     def _stream_owner(self, run_as: RunAs | None) -> int | None:
         return self._provider.identity.agent
+
+
+class _Use:
+    """A call or a transfer. It waits while the first process is renewed, and a box in use is not renewed.
+
+    A class and no generator, which would take a twentieth of a short command.
+    """
+
+    def __init__(self, box: LocalBox) -> None:
+        self._box = box
+
+    async def __aenter__(self) -> None:
+        if self._box.changing.locked() and not self._box.is_closed:
+            async with self._box.changing:
+                self._box.uses += 1  # at once: the next who waits already holds the lock when this one has left it
+        else:
+            self._box.uses += 1
+
+    async def __aexit__(self, *_exception: object) -> None:
+        self._box.uses -= 1
 
 
 def _pid(pidfd: int) -> int:
