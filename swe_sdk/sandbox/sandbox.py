@@ -22,7 +22,7 @@ from swe_sdk.sandbox.environments import OnProgress
 from swe_sdk.sandbox.prepared import HEAD, PreparedEnvironment
 from swe_sdk.sandbox.registry import get_provider
 from swe_sdk.sandbox.stat_cache import refresh_index
-from swe_sdk.sandbox.tree import take_patch
+from swe_sdk.sandbox.tree import take_patch_whatever
 from swe_sdk.sandbox.whole_output import WholeOutput
 
 
@@ -255,13 +255,18 @@ class Sandbox:
         await self.box.download(remote, Path(local))
 
     async def diff(self) -> Patch:
-        """Everything that differs from the base commit, as a patch; see :func:`swe_sdk.sandbox.tree.take_patch`."""
+        """Everything that differs from the base commit, as a patch; see :func:`swe_sdk.sandbox.tree.take_patch`.
+
+        Whatever was done to the repository's ``.git``: where it is needed, the base is brought over from a fresh box.
+        """
         if self.base_commit == HEAD:
             raise TransferFailed(
                 f"there is no repository at {self.workdir} whose base commit is known",
                 remedy="take it by a task, or by an environment whose workdir is a git repository",
             )
-        return await take_patch(self.box, workdir=self.workdir, base_commit=self.base_commit)
+        box = self.box
+        assert self._provider is not None, "there is a box, so there is who made it"
+        return await take_patch_whatever(self._provider, self._prepared, box)
 
     # -- snapshots --------------------------------------------------------------------------------------------------
 

@@ -2,65 +2,135 @@
 
 from __future__ import annotations
 
-from swe_sdk.errors import SandboxLost, TransferFailed
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Literal
+
+import anyio
+
+from swe_sdk.errors import PatchUnavailable, SandboxLost, TransferFailed
 from swe_sdk.model.ids import new_id
 from swe_sdk.model.patch import Patch
+from swe_sdk.sandbox import tree_scripts as scripts
 from swe_sdk.sandbox.build import BASE_PATH
-from swe_sdk.sandbox.contract import Box
+from swe_sdk.sandbox.contract import Box, SandboxProvider
+from swe_sdk.sandbox.prepared import PreparedEnvironment
 
+PatchMode = Literal["worktree", "committed"]
 DIFF_TIMEOUT_S = 300.0
-
-# A repository of our own beside the agent's: its objects are borrowed, but neither its index (which may be locked), nor
-# its configuration and hooks (which may run programs, reshape the diff, or never end), nor its HEAD (it may have
-# committed). Nested repositories, which git would record as a bare commit id or choke on, are left out and brought in
-# file by file: what is not ignored, and what was tracked already. Submodules of the base stay as they are.
-_SCRIPT = r"""
-set -e
-mkdir -p "$OWN"
-cd "$OWN"
-git init -q --bare --template= git
-export GIT_DIR="$OWN/git" GIT_WORK_TREE="$TREE" GIT_INDEX_FILE="$OWN/index"
-git config core.bare false
-cd "$TREE"
-theirs=.git
-[ -f .git ] && theirs=$(sed -n 's/^gitdir: //p' .git)
-[ -f "$theirs/commondir" ] && theirs=$(cd "$theirs" && cd "$(cat commondir)" && pwd)
-mkdir -p "$OWN/git/objects/info"
-realpath -e "$theirs/objects" > "$OWN/git/objects/info/alternates"
-not_ignored() {
-    sort -zu > "$OWN/asked"
-    git check-ignore -z --no-index --stdin < "$OWN/asked" | sort -zu | comm -z -23 "$OWN/asked" -
+MAX_PATCH_BYTES = 256 << 20
+_CLEAN_UP_S = 60.0
+_PATCH: dict[PatchMode, str] = {
+    "worktree": scripts.OPEN + scripts.WORKTREE + scripts.ADD_NEW + scripts.DIFF,
+    "committed": scripts.OPEN + scripts.COMMITTED + scripts.DIFF,
 }
-git read-tree "$BASE"
-find . -mindepth 2 -path ./.git -prune -o -name .git -prune -print0 |
-    sed -z 's|^\./||; s|/\.git$||' | not_ignored > "$OWN/nested"
-printf '.\0' > "$OWN/paths"
-sed -z 's|^|:(exclude,literal,top)|' "$OWN/nested" >> "$OWN/paths"
-git add -A --pathspec-from-file="$OWN/paths" --pathspec-file-nul
-: > "$OWN/tracked"
-while IFS= read -r -d '' nested; do
-    case $(git ls-files -s -- ":(literal,top)$nested") in 160000*) continue ;; esac
-    git ls-files -z -- ":(literal,top)$nested" >> "$OWN/tracked"
-    find "./$nested" -name .git -prune -o \( -type f -o -type l \) -print0
-done < "$OWN/nested" | sed -z 's|^\./||' | sort -zu > "$OWN/found"
-git update-index -z --force-remove --stdin < "$OWN/tracked"
-sort -zu "$OWN/tracked" -o "$OWN/tracked"
-{ not_ignored < "$OWN/found"; comm -z -12 "$OWN/found" "$OWN/tracked"; } |
-    git update-index --add --replace -z --stdin
-git diff --cached --binary --full-index --no-renames --no-ext-diff --no-textconv --no-color \
-    --src-prefix=a/ --dst-prefix=b/ "$BASE" > "$OWN/patch"
-"""
 
 
-async def take_patch(box: Box, *, workdir: str, base_commit: str) -> Patch:
-    """Everything that differs from ``base_commit`` in ``workdir``: edits, new, deleted and binary files, modes, links.
+async def take_patch(
+    box: Box,
+    *,
+    workdir: str,
+    base_commit: str,
+    mode: PatchMode = "worktree",
+    before: bytes = b"",
+    base_pack: Path | None = None,
+) -> Patch:
+    """What differs from ``base_commit`` in ``workdir``: edits, new, deleted and binary files, modes, links.
 
-    Committed or not, staged or not; files that the repository's own .gitignore names are left out. Raises
-    ``TransferFailed`` where git cannot say, for example because the base commit was deleted from the repository.
+    ``worktree``: committed or not, staged or not; files that the repository's own .gitignore names are left out.
+    ``committed``: only what the repository's HEAD holds. Left out as well is what differed before anybody worked there,
+    as :func:`differences` has found it: untracked files by their name, the others where they are as they were.
+    ``base_pack`` (:func:`pack_base`) is for repositories that have lost their base.
+
+    Raises ``TransferFailed`` where git cannot say, for example because the base commit was deleted from the repository,
+    and ``SandboxLost``.
     """
+    async with _own_folder(box) as own:
+        if before:
+            await box.write(f"{own}/before", before)
+        if base_pack is not None:
+            await box.upload(base_pack, f"{own}/base.pack")
+        await _run(box, _PATCH[mode], own, workdir, base_commit)
+        return Patch(data=await box.read(f"{own}/result"))
+
+
+async def differences(box: Box, *, workdir: str, base_commit: str) -> bytes:
+    """What differs from ``base_commit`` in a box that nobody has worked in yet, for ``take_patch(before=...)``.
+
+    Nothing in an environment that we have built. Raises ``TransferFailed`` and ``SandboxLost``.
+    """
+    async with _own_folder(box) as own:
+        await _run(box, scripts.OPEN + scripts.WORKTREE + scripts.LIST, own, workdir, base_commit)
+        return await box.read(f"{own}/result")
+
+
+async def pack_base(box: Box, target: Path, *, workdir: str, base_commit: str) -> None:
+    """Write the base commit and its files, as a pack of git, to ``target`` on this machine; its history is left out.
+
+    Raises ``TransferFailed`` and ``SandboxLost``.
+    """
+    async with _own_folder(box) as own:
+        await _run(box, scripts.OPEN + scripts.PACK_BASE, own, workdir, base_commit)
+        await box.download(f"{own}/result", target)
+
+
+async def take_patch_whatever(
+    provider: SandboxProvider,
+    prepared: PreparedEnvironment,
+    box: Box,
+    *,
+    mode: PatchMode = "worktree",
+    before: bytes = b"",
+) -> Patch:
+    """As :func:`take_patch`, from a ``box`` of ``prepared`` in which anything may have happened to the repository.
+
+    Where its ``.git`` is gone or broken, the base is brought over from a fresh box. Where even that does not help, it
+    is the doing of whoever worked there: ``PatchUnavailable``. Raises what making a box raises, ``SandboxLost``, and
+    ``TransferFailed`` where no patch can be taken from a fresh box either.
+    """
+    where = {"workdir": prepared.workdir, "base_commit": prepared.base_commit}
+    try:
+        return await take_patch(box, **where, mode=mode, before=before)
+    except TransferFailed as first:
+        with tempfile.TemporaryDirectory(prefix="swe_sdk-") as folder:
+            pack = Path(folder) / "base.pack"
+            async with _fresh_box(provider, prepared) as fresh:
+                await pack_base(fresh, pack, **where)
+                await take_patch(fresh, **where, mode=mode, before=before, base_pack=pack)
+            try:
+                return await take_patch(box, **where, mode=mode, before=before, base_pack=pack)
+            except TransferFailed as error:
+                raise PatchUnavailable(f"no patch can be taken from what the sandbox holds: {first.message}") from error
+
+
+@asynccontextmanager
+async def _fresh_box(provider: SandboxProvider, prepared: PreparedEnvironment) -> AsyncIterator[Box]:
+    box = await provider.create(prepared.spec())
+    try:
+        yield box
+    finally:
+        with anyio.move_on_after(_CLEAN_UP_S, shield=True):
+            await box.close()
+
+
+@asynccontextmanager
+async def _own_folder(box: Box) -> AsyncIterator[str]:
+    """A folder in the box, gone afterwards."""
     own = f"/tmp/{new_id('diff')}"
+    try:
+        yield own
+    finally:
+        with anyio.move_on_after(_CLEAN_UP_S, shield=True):
+            if await box.status() == "running":
+                await box.exec(["rm", "-rf", own], cwd="/", timeout_s=_CLEAN_UP_S)
+
+
+async def _run(box: Box, script: str, own: str, workdir: str, base_commit: str) -> None:
     env = {
-        "TREE": workdir, "BASE": base_commit, "OWN": own, "PATH": ":".join(BASE_PATH), "HOME": own, "LC_ALL": "C",
+        "TREE": workdir, "BASE": base_commit, "OWN": own, "MOST": str(MAX_PATCH_BYTES),
+        "PATH": ":".join(BASE_PATH), "HOME": own, "LC_ALL": "C",
         "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "", "GIT_ATTR_NOSYSTEM": "1",
         "GIT_CONFIG_COUNT": "4",
         "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*",
@@ -68,18 +138,13 @@ async def take_patch(box: Box, *, workdir: str, base_commit: str) -> Patch:
         "GIT_CONFIG_KEY_2": "gc.auto", "GIT_CONFIG_VALUE_2": "0",
         "GIT_CONFIG_KEY_3": "core.protectNTFS", "GIT_CONFIG_VALUE_3": "false",
     }  # fmt: skip
-    try:
-        # an environment of its own: none of the task's variables may reach git or bash
-        command = ["env", "-i", *(f"{name}={value}" for name, value in env.items()), "/bin/bash", "-c", _SCRIPT]
-        result = await box.exec(command, cwd="/", timeout_s=DIFF_TIMEOUT_S)
-        if result.status == "lost":
-            raise SandboxLost("the sandbox died while its patch was taken")
-        if not result.ok:
-            raise TransferFailed(
-                f"the patch could not be taken: git {result.summary}: {result.stderr.strip()[-500:]}",
-                remedy=f"is {base_commit} still in the repository at {workdir}?",
-            )
-        return Patch(data=await box.read(f"{own}/patch"))
-    finally:
-        if await box.status() == "running":
-            await box.exec(["rm", "-rf", own], cwd="/", timeout_s=60)
+    # an environment of its own: none of the task's variables may reach git or bash
+    command = ["env", "-i", *(f"{name}={value}" for name, value in env.items()), "/bin/bash", "-c", script]
+    result = await box.exec(command, cwd="/", timeout_s=DIFF_TIMEOUT_S)
+    if result.status == "lost":
+        raise SandboxLost("the sandbox died while its patch was taken")
+    if not result.ok:
+        raise TransferFailed(
+            f"the patch could not be taken: git {result.summary}: {result.stderr.strip()[-500:]}",
+            remedy=f"is {base_commit} still in the repository at {workdir}?",
+        )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from swe_sdk.errors import SandboxError, SweError
+from swe_sdk.errors import SweError
 from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.sandbox.contract import Mount, ProviderHealth, SandboxSpec
+from swe_sdk.sandbox.trial import require_works
 
 if TYPE_CHECKING:
     from swe_sdk.sandbox.providers.apptainer.provider import ApptainerProvider
@@ -26,23 +28,11 @@ async def probe(provider: ApptainerProvider) -> ProviderHealth:
     try:
         program = await to_thread.run_sync(lambda: provider.program)
         details = {"apptainer": f"{program.version}, {program.path}", **details}
-        result = await _try_a_box(provider)
+        await require_works(partial(_run_in_new_box, provider))
     except (SweError, OSError) as error:
         reason, remedy = (error.message, error.remedy) if isinstance(error, SweError) else (str(error), "")
         return ProviderHealth(provider=provider.name, works=False, reason=reason, remedy=remedy, details=details)
-    works = result.stdout == "works\n"
-    reason = "" if works else f"a program in a box {result.summary}: {result.stderr.strip()}"
-    return ProviderHealth(
-        provider=provider.name, works=works, reason=reason, details=details, limits=provider.enforcement()
-    )
-
-
-async def _try_a_box(provider: ApptainerProvider) -> ExecResult:
-    """What a program in a box comes to; tried again if the box died: one accident says nothing of a machine."""
-    try:
-        return await _run_in_new_box(provider)
-    except SandboxError:
-        return await _run_in_new_box(provider)
+    return ProviderHealth(provider=provider.name, works=True, details=details, limits=provider.enforcement())
 
 
 async def _run_in_new_box(provider: ApptainerProvider) -> ExecResult:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from swe_sdk.errors import ProviderUnavailable, SweError
+from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.sandbox.contract import Enforcement, ProviderHealth, SandboxSpec
 from swe_sdk.sandbox.providers.docker.container import KIND, PROBE_KIND
 from swe_sdk.sandbox.providers.docker.engine import OLDEST_API, SLOW_TIMEOUT_S, Engine
 from swe_sdk.sandbox.providers.docker.failures import EngineSilent
 from swe_sdk.sandbox.runtime import MOUNT
+from swe_sdk.sandbox.trial import require_works
 
 if TYPE_CHECKING:
     from swe_sdk.sandbox.providers.docker.provider import DockerProvider
@@ -114,14 +116,16 @@ def _limits(info: dict[str, Any]) -> dict[str, Enforcement]:
 
 async def _try(provider: DockerProvider) -> None:
     await ensure_empty_image(provider.engine)
-    box = await provider.create(SandboxSpec(image=EMPTY_IMAGE, workdir="/"))
-    try:
-        program = [*provider.runtime().interpreter(MOUNT), "-c", "print('works')"]
-        result = await box.exec(program, cwd="/", timeout_s=20)
-    finally:
-        await box.close()
-    if result.stdout != "works\n":
-        raise ProviderUnavailable(f"a program in a box {result.summary}: {result.stderr.strip()}")
+
+    async def run_in_new_box() -> ExecResult:
+        box = await provider.create(SandboxSpec(image=EMPTY_IMAGE, workdir="/"))
+        try:
+            program = [*provider.runtime().interpreter(MOUNT), "-c", "print('works')"]
+            return await box.exec(program, cwd="/", timeout_s=20)
+        finally:
+            await box.close()
+
+    await require_works(run_in_new_box)
 
 
 async def ensure_empty_image(engine: Engine) -> None:

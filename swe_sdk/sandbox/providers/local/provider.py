@@ -9,10 +9,9 @@ import platform
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
-import anyio
 from anyio import to_thread
 
 from swe_sdk.errors import (
@@ -63,11 +62,9 @@ from swe_sdk.sandbox.providers.local.skeleton import (
 from swe_sdk.sandbox.providers.local.toolchain import find_toolchain
 from swe_sdk.sandbox.providers.local.zygote import Zygote
 from swe_sdk.sandbox.reaping import OwnedBox
+from swe_sdk.sandbox.trial import require_works
 
 _CAPABILITIES: frozenset[Capability] = frozenset({"snapshots", "pause", "streaming", "listen", "processes", "build"})
-_WORKS = "works\n"
-_ATTEMPTS, _REST_S = 3, 0.1
-"""Of a probe."""
 
 
 class LocalProvider:
@@ -132,7 +129,9 @@ class LocalProvider:
         if self._engine == "userns" or (self._engine == "auto" and os.geteuid() == 0):
             return userns
         bwrap = BubblewrapZygote(log, group, state=self._state, agent=self.identity.agent)
-        return bwrap if self._engine == "bwrap" else AutoZygote(userns, bwrap, self._try_a_box)
+        if self._engine == "bwrap":
+            return bwrap
+        return AutoZygote(userns, bwrap, partial(require_works, self._run_in_new_box))
 
     def zygote_of(self, box: LocalBox) -> Zygote:
         """What made a box, or is about to."""
@@ -161,24 +160,12 @@ class LocalProvider:
         if sys.platform != "linux":
             return ProviderHealth(provider=self.name, works=False, reason="it needs Linux", remedy="use docker")
         try:
-            result = await self._try_a_box()
+            await require_works(self._run_in_new_box)
             details |= engine_details(self.zygote)
         except (SweError, OSError) as error:
             reason, remedy = (error.message, error.remedy) if isinstance(error, SweError) else (str(error), "")
             return ProviderHealth(provider=self.name, works=False, reason=reason, remedy=remedy, details=details)
-        works = result.stdout == _WORKS
-        reason = "" if works else f"a program in a box {result.summary}: {result.stderr.strip()}"
-        return ProviderHealth(provider=self.name, works=works, reason=reason, details=details, limits=limits)
-
-    async def _try_a_box(self) -> ExecResult:
-        """What a program in a box comes to; tried again if either died: an accident says nothing of a machine."""
-        for _attempt in range(_ATTEMPTS - 1):
-            with suppress(SandboxError):
-                result = await self._run_in_new_box()
-                if result.stdout == _WORKS:
-                    return result
-            await anyio.sleep(_REST_S)  # a zygote that was killed may not be seen to be dead before its boxes are
-        return await self._run_in_new_box()
+        return ProviderHealth(provider=self.name, works=True, details=details, limits=limits)
 
     async def _run_in_new_box(self) -> ExecResult:
         box = await self.create(SandboxSpec())
