@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 
-from swe_sdk.errors import CapabilityMissing, CreateFailed, SandboxClosed, TransferFailed
+from swe_sdk.errors import CapabilityMissing, SandboxClosed, TransferFailed
 from swe_sdk.model.environment import Environment, ImageEnvironment, SourceEnvironment
 from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.model.patch import Patch
@@ -19,6 +19,7 @@ from swe_sdk.sandbox import contract, environments
 from swe_sdk.sandbox.base import pin_base, pin_base_in_new_box
 from swe_sdk.sandbox.contract import BoxStatus, Limits, Network, OnOutput, Process, SandboxProvider, Snapshot
 from swe_sdk.sandbox.environments import OnProgress
+from swe_sdk.sandbox.lent_environment import hide_tests
 from swe_sdk.sandbox.prepared import HEAD, PreparedEnvironment
 from swe_sdk.sandbox.registry import get_provider
 from swe_sdk.sandbox.stat_cache import refresh_index
@@ -96,20 +97,17 @@ class Sandbox:
             if self._snapshot_id:
                 await self._refresh_index()
             else:
-                await self._hide_tests()
+                await hide_tests(self._box, self._hidden)
                 self._prepared = await pin_base(self._box, self._prepared)
         except BaseException:
             await self.close()  # who is not let in cannot close it
             raise
         return self
 
-    async def _hide_tests(self) -> None:
-        """Remove what the image has of the hidden tests; ``CreateFailed`` where that cannot be done."""
-        hidden = self._target.hidden if isinstance(self._target, ImageEnvironment) else ()
-        if hidden:
-            removed = await self.box.exec(["rm", "-rf", "--", *hidden], cwd="/", timeout_s=60.0)
-            if not removed.ok:
-                raise CreateFailed(f"the hidden tests in the image could not be removed: {removed.stderr[-300:]}")
+    @property
+    def _hidden(self) -> tuple[str, ...]:
+        """Paths of the image that hold hidden tests."""
+        return self._target.hidden if isinstance(self._target, ImageEnvironment) else ()
 
     async def _refresh_index(self) -> None:
         if self.base_commit and await self.status() == "running":

@@ -36,6 +36,7 @@ async def take_patch(
     mode: PatchMode = "worktree",
     before: bytes = b"",
     base_pack: Path | None = None,
+    timeout_s: float = DIFF_TIMEOUT_S,
 ) -> Patch:
     """What differs from ``base_commit`` in ``workdir``: edits, new, deleted and binary files, modes, links.
 
@@ -52,27 +53,29 @@ async def take_patch(
             await box.write(f"{own}/before", before)
         if base_pack is not None:
             await box.upload(base_pack, f"{own}/base.pack")
-        await _run(box, _PATCH[mode], own, workdir, base_commit)
+        await _run(box, _PATCH[mode], own, workdir, base_commit, timeout_s)
         return Patch(data=await box.read(f"{own}/result"))
 
 
-async def differences(box: Box, *, workdir: str, base_commit: str) -> bytes:
+async def differences(box: Box, *, workdir: str, base_commit: str, timeout_s: float = DIFF_TIMEOUT_S) -> bytes:
     """What differs from ``base_commit`` in a box that nobody has worked in yet, for ``take_patch(before=...)``.
 
     Nothing in an environment that we have built. Raises ``TransferFailed`` and ``SandboxLost``.
     """
     async with _own_folder(box) as own:
-        await _run(box, scripts.OPEN + scripts.WORKTREE + scripts.LIST, own, workdir, base_commit)
+        await _run(box, scripts.OPEN + scripts.WORKTREE + scripts.LIST, own, workdir, base_commit, timeout_s)
         return await box.read(f"{own}/result")
 
 
-async def pack_base(box: Box, target: Path, *, workdir: str, base_commit: str) -> None:
+async def pack_base(
+    box: Box, target: Path, *, workdir: str, base_commit: str, timeout_s: float = DIFF_TIMEOUT_S
+) -> None:
     """Write the base commit and its files, as a pack of git, to ``target`` on this machine; its history is left out.
 
     Raises ``TransferFailed`` and ``SandboxLost``.
     """
     async with _own_folder(box) as own:
-        await _run(box, scripts.OPEN + scripts.PACK_BASE, own, workdir, base_commit)
+        await _run(box, scripts.OPEN + scripts.PACK_BASE, own, workdir, base_commit, timeout_s)
         await box.download(f"{own}/result", target)
 
 
@@ -83,24 +86,32 @@ async def take_patch_whatever(
     *,
     mode: PatchMode = "worktree",
     before: bytes = b"",
+    timeout_s: float = DIFF_TIMEOUT_S,
 ) -> Patch:
     """As :func:`take_patch`, from a ``box`` of ``prepared`` in which anything may have happened to the repository.
 
     Where its ``.git`` is gone or broken, the base is brought over from a fresh box. Where even that does not help, it
     is the doing of whoever worked there: ``PatchUnavailable``. Raises what making a box raises, ``SandboxLost``, and
-    ``TransferFailed`` where no patch can be taken from a fresh box either.
+    ``TransferFailed`` where no patch can be taken from a fresh box either. ``timeout_s`` is for each of four steps.
     """
-    where = {"workdir": prepared.workdir, "base_commit": prepared.base_commit}
+    base = prepared.workdir, prepared.base_commit
+
+    async def take(box: Box, pack: Path | None = None) -> Patch:
+        workdir, commit = base
+        return await take_patch(
+            box, workdir=workdir, base_commit=commit, mode=mode, before=before, base_pack=pack, timeout_s=timeout_s
+        )
+
     try:
-        return await take_patch(box, **where, mode=mode, before=before)
+        return await take(box)
     except TransferFailed as first:
         with tempfile.TemporaryDirectory(prefix="swe_sdk-") as folder:
             pack = Path(folder) / "base.pack"
             async with _fresh_box(provider, prepared) as fresh:
-                await pack_base(fresh, pack, **where)
-                await take_patch(fresh, **where, mode=mode, before=before, base_pack=pack)
+                await pack_base(fresh, pack, workdir=base[0], base_commit=base[1], timeout_s=timeout_s)
+                await take(fresh, pack)
             try:
-                return await take_patch(box, **where, mode=mode, before=before, base_pack=pack)
+                return await take(box, pack)
             except TransferFailed as error:
                 raise PatchUnavailable(f"no patch can be taken from what the sandbox holds: {first.message}") from error
 
@@ -127,7 +138,7 @@ async def _own_folder(box: Box) -> AsyncIterator[str]:
                 await box.exec(["rm", "-rf", own], cwd="/", timeout_s=_CLEAN_UP_S)
 
 
-async def _run(box: Box, script: str, own: str, workdir: str, base_commit: str) -> None:
+async def _run(box: Box, script: str, own: str, workdir: str, base_commit: str, timeout_s: float) -> None:
     env = {
         "TREE": workdir, "BASE": base_commit, "OWN": own, "MOST": str(MAX_PATCH_BYTES),
         "PATH": ":".join(BASE_PATH), "HOME": own, "LC_ALL": "C",
@@ -140,7 +151,7 @@ async def _run(box: Box, script: str, own: str, workdir: str, base_commit: str) 
     }  # fmt: skip
     # an environment of its own: none of the task's variables may reach git or bash
     command = ["env", "-i", *(f"{name}={value}" for name, value in env.items()), "/bin/bash", "-c", script]
-    result = await box.exec(command, cwd="/", timeout_s=DIFF_TIMEOUT_S)
+    result = await box.exec(command, cwd="/", timeout_s=timeout_s)
     if result.status == "lost":
         raise SandboxLost("the sandbox died while its patch was taken")
     if not result.ok:
