@@ -20,7 +20,7 @@ from benchmarks.rows import Section, Unavailable, missing
 from benchmarks.settings import FULL, QUICK, Settings
 from benchmarks.state import default_state
 
-NAMES = ("create", "execute", "concurrent", "snapshots", "grading", "parsers")
+NAMES = ("create", "execute", "concurrent", "snapshots", "grading", "parsers", "store")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

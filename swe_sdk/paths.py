@@ -17,6 +17,12 @@ def results_dir() -> Path:
     return Path(os.environ.get("SWE_SDK_RESULTS") or default).absolute()
 
 
+def runs_dir() -> Path:
+    """Run directories: ``$SWE_SDK_RUNS``, else ``~/.local/share/swe_sdk/runs``."""
+    default = _xdg("XDG_DATA_HOME", ".local/share") / "swe_sdk" / "runs"
+    return Path(os.environ.get("SWE_SDK_RUNS") or default).absolute()
+
+
 def bundled_datasets_dir() -> Path:
     """The datasets that ship with the package: inside it in a wheel, beside it in a checkout."""
     package = Path(__file__).parent
@@ -31,3 +37,13 @@ def _xdg(variable: str, default: str) -> Path:
 def evaluators_dir() -> Path:
     """Where upstreams' own evaluators are installed, for nested evaluation: ``$SWE_SDK_EVALUATORS``."""
     return Path(os.environ.get("SWE_SDK_EVALUATORS") or state_dir() / "evaluators").absolute()
+
+
+def harnesses_dir() -> Path:
+    """Where the programs of agents are installed, each in an environment of its own: ``$SWE_SDK_HARNESSES``."""
+    return Path(os.environ.get("SWE_SDK_HARNESSES") or state_dir() / "harnesses").absolute()
+
+
+def index_dir() -> Path:
+    """Where the indexes of run directories are kept: ``$SWE_SDK_INDEX``. They can be built anew at any time."""
+    return Path(os.environ.get("SWE_SDK_INDEX") or state_dir() / "index").absolute()

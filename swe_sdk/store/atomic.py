@@ -42,7 +42,7 @@ def append_line(path: Path, line: bytes) -> None:
         finally:
             os.close(descriptor)
         if is_new:
-            _sync_directory(path.parent)
+            sync_directory(path.parent)
 
 
 def _ends_mid_line(descriptor: int) -> bool:
@@ -50,7 +50,8 @@ def _ends_mid_line(descriptor: int) -> bool:
     return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
 
 
-def _sync_directory(path: Path) -> None:
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -75,13 +75,7 @@ class Results:
 
     def save(self, folder: Path, patch: Patch, outcome: Outcome) -> Outcome:
         """Write the artifacts of an outcome; returns it with their absolute paths in ``artifacts``."""
-        names = {"log": "test.log", "patch": "patch.diff", "outcome": "outcome.json"}
-        files = {label: folder / name for label, name in names.items()}
-        saved = outcome.model_copy(update={"artifacts": {label: str(path) for label, path in files.items()}})
-        with disk_full_is_typed(folder):
-            write_atomic(files["patch"], patch.data)
-            write_atomic(files["outcome"], outcome_json(saved).encode() + b"\n")
-        return saved
+        return save_files(folder, patch, outcome, folder / "test.log")
 
     def append(self, outcome: Outcome) -> None:
         """Add an outcome to ``outcomes.jsonl``; on disk when this returns."""
@@ -90,6 +84,16 @@ class Results:
     def read(self) -> list[Outcome]:
         """What was written so far."""
         return read_outcomes(self.outcomes_path) if self.outcomes_path.exists() else []
+
+
+def save_files(folder: Path, patch: Patch, outcome: Outcome, log: Path) -> Outcome:
+    """Write patch and outcome into ``folder``; returns the outcome with the paths of both and of ``log``."""
+    files = {"log": log, "patch": folder / "patch.diff", "outcome": folder / "outcome.json"}
+    saved = outcome.model_copy(update={"artifacts": {label: str(path) for label, path in files.items()}})
+    with disk_full_is_typed(folder):
+        write_atomic(files["patch"], patch.data)
+        write_atomic(files["outcome"], outcome_json(saved).encode() + b"\n")
+    return saved
 
 
 def outcome_json(outcome: Outcome) -> str:

@@ -25,6 +25,7 @@ _EXPECTED = {
     "snapshots": {"local snapshot, 1 MB", "local snapshot, 10 MB", "local fork and exec, 100 files"},
     "grading": {"mini, overhead of a grade (1 task)"},
     "parsers": {"django, ours", "pytest, ours", "sympy, ours"},
+    "store": {"append a step", "page of 50, slowest of all", "index what 2 writers write, p99 behind"},
 }
 
 

@@ -1,0 +1,290 @@
+"""Reading runs: everything that lists, shows, plots or exports them asks a :class:`RunIndex`."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from swe_sdk.errors import InputError, UnknownRollout, UnknownRun
+from swe_sdk.model.ids import safe_name
+from swe_sdk.model.outcome import Outcome
+from swe_sdk.model.patch import Patch
+from swe_sdk.store import details, retention, summaries
+from swe_sdk.store.catalog import Catalog
+from swe_sdk.store.changes import changes_since
+from swe_sdk.store.database import Database
+from swe_sdk.store.filesystem import local_index_folder
+from swe_sdk.store.filters import GroupColumn, RolloutFilter, SortColumn, where
+from swe_sdk.store.follow import Follower
+from swe_sdk.store.health import index_status
+from swe_sdk.store.pages import SELECT_ROLLOUTS, count_rollouts, page_of_rollouts, rollout_row
+from swe_sdk.store.rows import (
+    ArtifactRow,
+    AttemptRow,
+    BudgetRow,
+    BudgetTotals,
+    Changes,
+    CheckpointPhaseRow,
+    CheckpointRolloutRow,
+    CheckpointRow,
+    GroupRow,
+    IndexStatus,
+    MaskRow,
+    ModelCallRow,
+    Page,
+    RolloutRow,
+    RunRow,
+    SnapshotRow,
+    StageRow,
+    StageSeconds,
+    StepRow,
+    VerdictRow,
+)
+from swe_sdk.store.run_rows import run_rows
+from swe_sdk.store.schema import INDEX_VERSION
+from swe_sdk.store.windows import WindowedFile
+
+ALL = RolloutFilter()
+
+
+def open_index(path: Path | str, *, index_dir: Path | str | None = None) -> RunIndex:
+    """Index a run directory, or all run directories in a directory, and open it for queries.
+
+    The index is a file on a local disk (``index_dir``; default: ``paths.index_dir()``), shared by all processes that
+    look at ``path``. It is made when it is missing, and can be deleted at any time; the run directory is only read.
+    The first time takes a second for each 100,000 events or so. Raises ``InputError`` where there is no such directory.
+    """
+    return RunIndex(Path(path), Path(index_dir) if index_dir is not None else None)
+
+
+class RunIndex:
+    """What is known of some runs, as of the last :meth:`refresh`. A context manager; any thread may use it.
+
+    Writers are never locked or slowed. ``run`` may be left out wherever there is only one. Methods take milliseconds,
+    and raise ``UnknownRun`` and ``UnknownRollout`` for what is not there.
+    """
+
+    def __init__(self, path: Path, index_dir: Path | None = None) -> None:
+        self.path = path.absolute()
+        catalog = Catalog(self.path)
+        folder = local_index_folder() if index_dir is None else index_dir
+        folder.mkdir(parents=True, exist_ok=True)
+        self._db = Database(folder / index_name(self.path))
+        self._follower = Follower(self._db, catalog)
+        self._journals = details.Journals(self._db)
+        self.refresh()
+
+    def __repr__(self) -> str:
+        return f"RunIndex({str(self.path)!r})"
+
+    # -- keeping up --------------------------------------------------------------------------------------------------
+
+    def refresh(self) -> int:
+        """Take in all that is on the disk by now; returns how many lines were new. Less than a millisecond if none."""
+        return self._follower.refresh()
+
+    def changes(self, cursor: str | None = None, *, limit: int = 500) -> Changes:
+        """Refresh, and tell what changed since a cursor (None: everything there is), at most ``limit`` rollouts."""
+        self.refresh()
+        return changes_since(self._db, cursor, limit)
+
+    def status(self) -> IndexStatus:
+        """How well the index follows, what could not be read, and what the file system promises."""
+        return index_status(self._db, self.path)
+
+    # -- runs --------------------------------------------------------------------------------------------------------
+
+    def runs(self) -> list[RunRow]:
+        """All runs, the newest first."""
+        return run_rows(self._db)
+
+    def run(self, run: str | None = None) -> RunRow:
+        """One run."""
+        return run_rows(self._db, self._rn(run))[0]
+
+    def config(self, run: str | None = None) -> dict[str, object]:
+        """The resolved configuration that the run was last started with."""
+        return details.run_config(self._db, self._journals, self._rn(run))
+
+    # -- many rollouts -----------------------------------------------------------------------------------------------
+
+    def rollouts(
+        self,
+        filter: RolloutFilter = ALL,
+        *,
+        sort: SortColumn = "queued_at",
+        descending: bool = False,
+        offset: int = 0,
+        limit: int = 50,
+        cursor: str | None = None,
+        total: bool = True,
+    ) -> Page[RolloutRow]:
+        """A page of rollouts: from ``offset`` on, or after ``page.cursor`` of the page before (same sort and filter).
+
+        Empty values count as less than all others. Raises ``InputError`` for a cursor of another sort.
+        """
+        return page_of_rollouts(
+            self._db, filter, sort=sort, descending=descending, offset=offset, limit=limit, cursor=cursor, total=total
+        )
+
+    def rollout(self, rollout_id: str, *, run: str | None = None) -> RolloutRow:
+        """One rollout."""
+        row = self._db.row(f"{SELECT_ROLLOUTS} WHERE r.rid = ?", (self._rid(rollout_id, run),))
+        assert row is not None
+        return rollout_row(row)
+
+    def count(self, filter: RolloutFilter = ALL) -> int:
+        """How many rollouts there are."""
+        return count_rollouts(self._db, where(filter))
+
+    def groups(self, by: GroupColumn, filter: RolloutFilter = ALL, *, limit: int = 1000) -> list[GroupRow]:
+        """Counts, and mean reward over the graded, for each value of a column; the largest group first."""
+        return summaries.groups(self._db, by, filter, limit)
+
+    def budget_totals(self, filter: RolloutFilter = ALL) -> BudgetTotals:
+        """Sums of all budgets."""
+        return summaries.budget_totals(self._db, filter)
+
+    def stage_seconds(self, filter: RolloutFilter = ALL) -> list[StageSeconds]:
+        """Where the time went."""
+        return summaries.stage_seconds(self._db, filter)
+
+    def masks(
+        self,
+        filter: RolloutFilter = ALL,
+        *,
+        kind: str | None = None,
+        offset: int = 0,
+        limit: int = 50,
+    ) -> Page[MaskRow]:
+        """Masked attempts, the newest first; those that were tried again as well."""
+        return summaries.masks(self._db, filter, kind=kind, offset=offset, limit=limit)
+
+    # -- one rollout -------------------------------------------------------------------------------------------------
+
+    def attempts(self, rollout_id: str, *, run: str | None = None) -> list[AttemptRow]:
+        """Its attempts, the first one first."""
+        return details.attempts(self._db, self._rid(rollout_id, run))
+
+    def stages(self, rollout_id: str, *, run: str | None = None, attempt: int | None = None) -> list[StageRow]:
+        """The stages of one attempt, or of all."""
+        return details.stages(self._db, self._rid(rollout_id, run), attempt)
+
+    def verdicts(self, rollout_id: str, *, run: str | None = None, attempt: int | None = None) -> list[VerdictRow]:
+        """The tests to be looked at; all of them are in :meth:`outcome`."""
+        return details.verdicts(self._db, self._rid(rollout_id, run), attempt)
+
+    def budgets(self, rollout_id: str, *, run: str | None = None) -> list[BudgetRow]:
+        """What each attempt had spent in the end."""
+        return details.budgets(self._db, self._rid(rollout_id, run))
+
+    def steps(
+        self, rollout_id: str, *, run: str | None = None, attempt: int | None = None, offset: int = 0, limit: int = 100
+    ) -> Page[StepRow]:
+        """Steps of one attempt, or of all, in their order."""
+        rid = self._rid(rollout_id, run)
+        return details.steps(self._db, self._journals, rid, attempt, offset, limit)
+
+    def model_calls(
+        self, rollout_id: str, *, run: str | None = None, attempt: int | None = None, offset: int = 0, limit: int = 100
+    ) -> Page[ModelCallRow]:
+        """Model calls of one attempt, or of all, in the order in which they ended."""
+        rid = self._rid(rollout_id, run)
+        return details.model_calls(self._db, self._journals, rid, attempt, offset, limit)
+
+    def outcome(self, rollout_id: str, *, run: str | None = None, attempt: int | None = None) -> Outcome | None:
+        """The whole outcome of an attempt (default: the newest one that has one); None where there is none."""
+        return details.outcome(self._db, self._journals, self._rid(rollout_id, run), attempt)
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def artifacts(
+        self, rollout_id: str | None = None, *, run: str | None = None, attempt: int | None = None
+    ) -> list[ArtifactRow]:
+        """Files of a rollout; without one, of the run itself."""
+        rid = 0 if rollout_id is None else self._rid(rollout_id, run)
+        return details.artifacts(self._db, self._rn(run, rid), rid, attempt)
+
+    def open_artifact(self, artifact: ArtifactRow) -> WindowedFile:
+        """A file, to be read in windows. ``InputError`` where it is not there any more, or not below its run."""
+        run_dir = Path(str(self._db.value("SELECT path FROM runs WHERE run = ?", (artifact.run,))))
+        path = run_dir / artifact.path
+        if not path.parent.resolve().is_relative_to(run_dir.resolve()):
+            raise InputError(f"the artifact {artifact.path!r} is not below its run directory")
+        return WindowedFile(path)
+
+    def patch(self, rollout_id: str, *, run: str | None = None, attempt: int | None = None) -> Patch | None:
+        """The newest patch among the files of an attempt (default: of the newest attempt that has one)."""
+        found = [row for row in self.artifacts(rollout_id, run=run, attempt=attempt) if row.role == "patch"]
+        if not found:
+            return None
+        with self.open_artifact(max(found, key=lambda row: row.attempt or 0)) as file:
+            return Patch(data=file.read_window(0, file.size))
+
+    # -- checkpoints -------------------------------------------------------------------------------------------------
+
+    def checkpoints(self, run: str | None = None) -> list[CheckpointRow]:
+        """Checkpoints of a run, or of all."""
+        return retention.checkpoints(self._db, None if run is None else self._rn(run))
+
+    def checkpoint_phases(
+        self, checkpoint_id: str | None = None, *, run: str | None = None
+    ) -> list[CheckpointPhaseRow]:
+        """What a checkpoint's operations (or those of all) took."""
+        return retention.checkpoint_phases(self._db, self._rn(run), checkpoint_id)
+
+    def checkpoint_rollouts(self, checkpoint_id: str, *, run: str | None = None) -> list[CheckpointRolloutRow]:
+        """What a checkpoint holds of each rollout, and why of some it holds nothing."""
+        return retention.checkpoint_rollouts(self._db, self._rn(run), checkpoint_id)
+
+    def snapshots(self, run: str | None = None) -> list[SnapshotRow]:
+        """Snapshots of a run, or of all, and which checkpoints need them."""
+        return retention.snapshots(self._db, None if run is None else self._rn(run))
+
+    # -- closing -----------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close the index. A second call does nothing."""
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _rn(self, run: str | None, rid: int = 0) -> int:
+        if rid:
+            row = self._db.row("SELECT rn FROM rollouts WHERE rid = ?", (rid,))
+            assert row is not None
+            return int(row["rn"])
+        known = {row["run"]: row["rn"] for row in self._db.rows("SELECT run, rn FROM runs")}
+        if run is None and len(known) == 1:
+            return int(next(iter(known.values())))
+        if run is None or run not in known:
+            raise UnknownRun(run or "", known)
+        return int(known[run])
+
+    def _rid(self, rollout_id: str, run: str | None) -> int:
+        condition = "" if run is None else " AND rn = ?"
+        parameters = (rollout_id,) if run is None else (rollout_id, self._rn(run))
+        found = self._db.rows(f"SELECT rid FROM rollouts WHERE rollout_id = ?{condition}", parameters)
+        if len(found) > 1:
+            raise UnknownRun("", [row.run for row in self.runs()])
+        if not found:
+            raise UnknownRollout(rollout_id, self._near(rollout_id))
+        return int(found[0]["rid"])
+
+    def _near(self, rollout_id: str) -> list[str]:
+        """Ids of the same instance, for the error to name."""
+        instance = rollout_id.rpartition(".")[0] or rollout_id
+        sql = "SELECT rollout_id FROM rollouts WHERE instance_id = ? OR instance_id LIKE ? LIMIT 20"
+        return [row["rollout_id"] for row in self._db.rows(sql, (instance, f"{instance[:12]}%"))]
+
+
+def index_name(path: Path) -> str:
+    """Name of the file for a directory: another one for each place and each version of the tables."""
+    digest = hashlib.sha256(str(path.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return f"{safe_name(path.name)[:40]}-{digest}-v{INDEX_VERSION}.sqlite"

@@ -1,0 +1,96 @@
+"""Where things lie in a run directory.
+
+::
+
+    RUN/run.json                                     format and schema version
+    RUN/events/<host>-<pid>-<ns>.jsonl               one journal for each writer
+    RUN/artifacts/<name>                             files of the whole run
+    RUN/rollouts/<rollout>/<attempt>/<name>[.gz]     files of an attempt
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from swe_sdk.errors import InputError
+from swe_sdk.files import write_atomic
+from swe_sdk.model.ids import new_id, safe_name
+from swe_sdk.model.record import Record
+from swe_sdk.store.atomic import disk_full_is_typed
+from swe_sdk.store.events import SCHEMA
+
+RUN_FILE = "run.json"
+FORMAT = "swe_sdk.run"
+
+
+class RunFile(Record):
+    """What ``run.json`` says. ``layout`` is the version of the paths above."""
+
+    format: str = FORMAT
+    layout: int = SCHEMA
+    created_at: float
+    """Unix seconds."""
+
+
+def events_folder(run_dir: Path) -> Path:
+    """Where the journals are."""
+    return run_dir / "events"
+
+
+def artifact_folder(run_dir: Path, rollout_id: str | None = None, attempt: int | None = None) -> Path:
+    """Where the files of an attempt are; those of the whole run without a rollout."""
+    if rollout_id is None:
+        return run_dir / "artifacts"
+    return run_dir / "rollouts" / safe_name(rollout_id) / str(attempt or 0)
+
+
+def is_run(path: Path) -> bool:
+    """Whether there is a run directory, and we may look into it."""
+    return os.access(path, os.R_OK | os.X_OK) and (path / RUN_FILE).is_file()
+
+
+def make_run(run_dir: Path) -> RunFile:
+    """Make a run directory, or read that which is there.
+
+    Raises ``InputError`` where there can be none or it is of a version that is not known, ``NoSpace`` on a full disk.
+    """
+    try:
+        with disk_full_is_typed(run_dir):
+            events_folder(run_dir).mkdir(parents=True, exist_ok=True)
+            if not is_run(run_dir):
+                _write_once(run_dir / RUN_FILE, RunFile(created_at=time.time()))
+    except OSError as error:
+        raise InputError(f"cannot make the run directory {run_dir}: {error.strerror}") from error
+    return read_run(run_dir)
+
+
+def read_run(run_dir: Path) -> RunFile:
+    """What ``run.json`` says; ``InputError`` where there is none, or one of a version that is not known."""
+    try:
+        found = RunFile.model_validate_json((run_dir / RUN_FILE).read_bytes())
+    except OSError as error:
+        raise InputError(f"{run_dir} is no run directory: {error.strerror} ({RUN_FILE})") from error
+    except ValidationError as error:
+        raise InputError(f"{run_dir / RUN_FILE} cannot be read") from error
+    if found.format != FORMAT or found.layout > SCHEMA:
+        raise InputError(
+            f"{run_dir} is of format {found.format!r}, version {found.layout}; this swe_sdk reads up to {SCHEMA}",
+            remedy="use a newer swe_sdk",
+        )
+    return found
+
+
+def _write_once(path: Path, content: RunFile) -> None:
+    """Of several processes that do this at once, one wins, and no reader sees a part of it."""
+    draft = path.with_name(f".{path.name}.{new_id('draft')}")
+    write_atomic(draft, content.model_dump_json().encode() + b"\n")
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()

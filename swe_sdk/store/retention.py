@@ -1,0 +1,62 @@
+"""Checkpoints and snapshots of a run: what is kept, and what needs what."""
+
+from __future__ import annotations
+
+import json
+
+from swe_sdk.store.database import Database
+from swe_sdk.store.rows import CheckpointPhaseRow, CheckpointRolloutRow, CheckpointRow, SnapshotRow
+
+
+def checkpoints(db: Database, rn: int | None) -> list[CheckpointRow]:
+    """All of them, by the time at which they were complete; those that are not come last."""
+    sql = """
+    SELECT u.run, c.checkpoint_id, c.state, c.state_reason, c.save_t AS saved_at, c.path, c.records, c.restarts,
+        c.snapshots, c.size_bytes, c.seconds
+    FROM (
+        SELECT * FROM checkpoints UNION ALL
+        SELECT DISTINCT rn, checkpoint_id, '', 0, 0, 0, 0, NULL, NULL, NULL, 'saving', '', NULL, NULL
+        FROM checkpoint_phases AS p WHERE NOT EXISTS (
+            SELECT 1 FROM checkpoints AS k WHERE k.rn = p.rn AND k.checkpoint_id = p.checkpoint_id
+        )
+    ) AS c JOIN runs AS u USING (rn)
+    WHERE ?1 IS NULL OR c.rn = ?1 ORDER BY c.save_t IS NULL, c.save_t, c.checkpoint_id
+    """
+    return [CheckpointRow.model_validate(dict(row)) for row in db.rows(sql, (rn,))]
+
+
+def checkpoint_phases(db: Database, rn: int, checkpoint_id: str | None) -> list[CheckpointPhaseRow]:
+    """Operations in the order in which they ended."""
+    sql = """
+    SELECT checkpoint_id, t AS at, operation, participant, seconds, ok, message FROM checkpoint_phases
+    WHERE rn = ?1 AND (?2 IS NULL OR checkpoint_id = ?2) ORDER BY t, tie
+    """
+    return [CheckpointPhaseRow.model_validate(dict(row)) for row in db.rows(sql, (rn, checkpoint_id))]
+
+
+def checkpoint_rollouts(db: Database, rn: int, checkpoint_id: str) -> list[CheckpointRolloutRow]:
+    """What it holds, by rollout."""
+    sql = """
+    SELECT checkpoint_id, rollout_id, attempt, held, boundary, tier, reason, spent_s, steps FROM checkpoint_rollouts
+    WHERE rn = ? AND checkpoint_id = ? ORDER BY rollout_id
+    """
+    return [CheckpointRolloutRow.model_validate(dict(row)) for row in db.rows(sql, (rn, checkpoint_id))]
+
+
+def snapshots(db: Database, rn: int | None) -> list[SnapshotRow]:
+    """All of them, released ones included, by the time at which they were taken."""
+    sql = """
+    SELECT u.run, s.snapshot_id, s.checkpoint_id, s.rollout_id, s.attempt, s.provider, s.size_bytes, s.seconds,
+        s.take_t AS taken_at, s.release_t AS released_at, s.release_reason,
+        coalesce(json_group_array(f.checkpoint_id) FILTER (WHERE f.checkpoint_id IS NOT NULL), '[]') AS referenced_by,
+        coalesce(json_group_array(f.checkpoint_id) FILTER (WHERE c.state = 'kept'), '[]') AS kept_by
+    FROM snapshots AS s JOIN runs AS u USING (rn) LEFT JOIN refs AS f USING (rn, snapshot_id)
+    LEFT JOIN checkpoints AS c ON c.rn = f.rn AND c.checkpoint_id = f.checkpoint_id
+    WHERE ?1 IS NULL OR s.rn = ?1 GROUP BY s.rn, s.snapshot_id ORDER BY s.take_t, s.snapshot_id
+    """
+    rows = map(dict, db.rows(sql, (rn,)))
+    return [SnapshotRow.model_validate({**row, **_lists(row)}) for row in rows]
+
+
+def _lists(row: dict[str, str]) -> dict[str, tuple[str, ...]]:
+    return {name: tuple(sorted(json.loads(row[name]))) for name in ("referenced_by", "kept_by")}
