@@ -22,6 +22,11 @@ _KINDS: tuple[tuple[type[BaseException], FailureKind], ...] = (
     (errors.ResetFailed, "reset_failed"),
     (errors.TestPatchFailed, "test_patch_failed"),
     (errors.EvaluatorFailed, "evaluator_failed"),
+    (errors.ModelUnreachable, "model_unreachable"),
+    (errors.ModelError, "model_failed"),
+    (errors.PatchUnavailable, "patch_unavailable"),
+    (errors.VerifierUnreachable, "verifier_unreachable"),
+    (errors.VerifierError, "verifier_failed"),
     (errors.ProviderUnavailable, "provider_unavailable"),
     (errors.CapabilityMissing, "capability_missing"),
     (errors.PrerequisiteError, "missing_tool"),
@@ -78,6 +83,8 @@ def _evidence(error: BaseException, kind: FailureKind) -> dict[str, Any]:
     evidence: dict[str, Any] = {"error": type(error).__name__}
     if isinstance(error, errors.SweError) and error.remedy:
         evidence["remedy"] = error.remedy
+    if isinstance(error, errors.MissingTool):
+        evidence["tool"] = error.tool
     if isinstance(error, errors.BuildFailed):
         evidence |= {"step": error.step, "output": error.output[-4000:]}
     if kind == "internal_error":

@@ -22,13 +22,22 @@ Stage = Literal[
     "tests",
     "parse",
     "teardown",
+    "seed",
     "agent",
+    "close_agent",
+    "verify",
+    "return",
 ]
+"""Of a grade, from admission to teardown, and of a rollout: seed, agent, close_agent, verify, return."""
 FailureKind = Literal[
+    "agent_crashed",  # the adapter around the agent broke, on our side of the wall
+    "agent_failed",  # the agent says that it failed, or its program exited with an error
     "budget_spent",  # the agent's budget ran out
     "cancelled",  # somebody stopped the work
     "capability_missing",  # the provider cannot do what the task needs
+    "context_window",  # the agent filled its model's context window
     "create_failed",  # no sandbox could be made
+    "disk_limit",  # the program wrote more than its box may hold
     "environment_failed",  # a build step failed
     "evaluator_failed",  # an upstream's own evaluator gave no verdict
     "host_oom",  # the host ran out of memory
@@ -36,24 +45,33 @@ FailureKind = Literal[
     "invalid_task",  # the task itself cannot be graded (no required tests, unknown parser)
     "memory_limit",  # the program went beyond its own memory limit
     "missing_tool",  # a program is not on this machine
+    "model_failed",  # the model's endpoint answered with an error of its own
+    "model_unreachable",  # the model's endpoint could not be reached, or did not answer in time
     "no_space",  # the disk is full
     "patch_unappliable",  # the model's patch does not apply
+    "patch_unavailable",  # the agent left a sandbox from which no patch can be taken
     "prelude_failed",  # the dataset's own set-up commands failed
     "provider_unavailable",  # the provider does not work here
     "reset_failed",  # the repository could not be brought to its base
     "results_disagree",  # the log of the tests and the runner's own results contradict each other
     "runner_files",  # the patch resolves the task only with its own version of files that configure the test runner
     "sandbox_lost",  # the sandbox died
+    "step_limit",  # the agent reached its own limit of steps
     "test_patch_failed",  # the hidden tests could not be installed
     "timeout",  # a stage's time ran out
     "transfer_failed",  # a file could not be moved
     "unparseable",  # no test result could be read
+    "verifier_failed",  # a verifier elsewhere answered, and not with a verdict
+    "verifier_unreachable",  # a verifier elsewhere could not be reached, or did not answer in time
 ]
-Verdict = Literal["masked", "unresolved", "grade"]
+Verdict = Literal["masked", "unresolved", "grade", "masked_if_resolved"]
 
 
 class Decision(Record):
-    """``verdict`` of the outcome ("grade" = carry on with what is there), and whether a new attempt may help."""
+    """``verdict`` of the outcome, and whether a new attempt may help.
+
+    "grade" = carry on with what is there; "masked_if_resolved" = the same, but a success does not count.
+    """
 
     verdict: Verdict
     retryable: bool = False
@@ -65,15 +83,24 @@ _UNRESOLVED, _GRADE = Decision(verdict="unresolved"), Decision(verdict="grade")
 DECISIONS: Mapping[tuple[str, str], Decision] = {
     ("agent", "budget_spent"): _GRADE,
     ("agent", "timeout"): _GRADE,
+    ("agent", "step_limit"): _GRADE,
+    ("agent", "context_window"): _GRADE,
+    ("agent", "agent_failed"): _GRADE,
+    ("agent", "memory_limit"): _UNRESOLVED,
+    ("close_agent", "memory_limit"): _UNRESOLVED,
+    ("close_agent", "patch_unavailable"): _UNRESOLVED,
     ("apply", "patch_unappliable"): _UNRESOLVED,
     ("tests", "timeout"): _UNRESOLVED,
     ("tests", "memory_limit"): _UNRESOLVED,
+    ("tests", "disk_limit"): _UNRESOLVED,
     ("tests", "runner_files"): _UNRESOLVED,
     ("parse", "results_disagree"): _UNRESOLVED,
     ("parse", "unparseable"): _UNRESOLVED,
+    ("*", "agent_crashed"): _MASK,
     ("*", "cancelled"): _MASK_RETRY,
     ("*", "capability_missing"): _MASK,
     ("*", "create_failed"): _MASK_RETRY,
+    ("*", "disk_limit"): _MASK,
     ("*", "environment_failed"): _MASK,
     ("*", "evaluator_failed"): _MASK,
     ("*", "host_oom"): _MASK_RETRY,
@@ -81,6 +108,8 @@ DECISIONS: Mapping[tuple[str, str], Decision] = {
     ("*", "invalid_task"): _MASK,
     ("*", "memory_limit"): _MASK,
     ("*", "missing_tool"): _MASK,
+    ("*", "model_failed"): _MASK_RETRY,
+    ("*", "model_unreachable"): _MASK_RETRY,
     ("*", "no_space"): _MASK_RETRY,
     ("*", "prelude_failed"): _MASK,
     ("*", "provider_unavailable"): _MASK,
@@ -89,6 +118,8 @@ DECISIONS: Mapping[tuple[str, str], Decision] = {
     ("*", "test_patch_failed"): _MASK,
     ("*", "timeout"): _MASK_RETRY,
     ("*", "transfer_failed"): _MASK_RETRY,
+    ("*", "verifier_failed"): _MASK,
+    ("*", "verifier_unreachable"): _MASK_RETRY,
 }
 
 
@@ -126,15 +157,33 @@ def _require_known(what: str, name: str, known: tuple[str, ...]) -> None:
 
 
 DEFAULT_POLICY = Policy(DECISIONS, name="default")
-_NEMO_GYM = {("tests", "timeout"): _MASK, ("agent", "timeout"): _MASK, ("agent", "budget_spent"): _MASK}
+_UNLESS_WRONG = Decision(verdict="masked_if_resolved")
+_NEMO_GYM = {
+    ("tests", "timeout"): _MASK,
+    ("agent", "timeout"): _MASK,
+    ("agent", "budget_spent"): _MASK,
+    ("agent", "step_limit"): _UNLESS_WRONG,
+    ("agent", "context_window"): _UNLESS_WRONG,
+}
 NEMO_GYM_POLICY = Policy({**DECISIONS, **_NEMO_GYM}, name="nemo_gym")
-"""NeMo Gym's rule (``eval_timed_out or agent_timed_out``): a timeout of the tests or of the agent masks."""
+"""NeMo Gym's rule: ``(resolved and the agent's error is max_iteration or context_window) or eval_timed_out or
+agent_timed_out``."""
 
-_NAMED = {policy.name: policy for policy in (DEFAULT_POLICY, NEMO_GYM_POLICY)}
+_NEMO_GYM_0_7 = {
+    ("agent", "step_limit"): _MASK,
+    ("agent", "context_window"): _MASK,
+    ("agent", "memory_limit"): _MASK,
+    ("close_agent", "memory_limit"): _MASK,
+    ("tests", "memory_limit"): _MASK,
+}
+NEMO_GYM_0_7_POLICY = Policy({**NEMO_GYM_POLICY.decisions, **_NEMO_GYM_0_7}, name="nemo_gym_0_7")
+"""The rule of its release 0.7.0: a full context or too many steps mask even a failure, and so does memory run out."""
+
+_NAMED = {policy.name: policy for policy in (DEFAULT_POLICY, NEMO_GYM_POLICY, NEMO_GYM_0_7_POLICY)}
 
 
 def get_policy(policy: Policy | str) -> Policy:
-    """A policy by name ("default", "nemo_gym") or itself."""
+    """A policy by name ("default", "nemo_gym", "nemo_gym_0_7") or itself."""
     if isinstance(policy, Policy):
         return policy
     if policy not in _NAMED:

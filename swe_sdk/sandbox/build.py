@@ -13,7 +13,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from swe_sdk.errors import BuildFailed, SandboxLost
+from swe_sdk.errors import BuildFailed, CapabilityMissing, SandboxLost
 from swe_sdk.model.environment import DirectorySource, GitSource, SdistSource, SourceEnvironment
 from swe_sdk.sandbox import history
 from swe_sdk.sandbox import sources as packing
@@ -97,9 +97,17 @@ async def sources(box: Box, environment: SourceEnvironment, settings: dict[str, 
 async def stop_everything(box: Box) -> None:
     """A daemon that a build left behind would keep its layer from being frozen."""
     deadline = anyio.current_time() + STOP_TIMEOUT_S
-    while isinstance(box, SupportsProcesses) and await box.processes() and anyio.current_time() < deadline:
+    while await _something_runs(box) and anyio.current_time() < deadline:
         await box.exec("kill -9 -1 2>/dev/null; exit 0", cwd="/", timeout_s=STOP_TIMEOUT_S)
         await anyio.sleep(0.02)
+
+
+async def _something_runs(box: Box) -> bool:
+    """False as well where the box cannot say."""
+    try:
+        return isinstance(box, SupportsProcesses) and bool(await box.processes())
+    except CapabilityMissing:
+        return False
 
 
 async def _unpack_sdist(box: Box, sdist: SdistSource, workdir: str, settings: dict[str, str]) -> None:

@@ -203,7 +203,7 @@ class SandboxProvider(Protocol):
 class SupportsSnapshots(Protocol):
     """A provider whose boxes can be frozen, and forked in time that does not grow with their size."""
 
-    async def snapshot(self, box: Box) -> Snapshot:
+    async def snapshot(self, box: Box, *, snapshot_id: str | None = None) -> Snapshot:
         """Freeze what ``box`` has written. The box goes on, with its id, its files and its status.
 
         Where nothing runs in it, that takes the same time whatever it holds. Where processes live in it and it is
@@ -211,6 +211,9 @@ class SupportsSnapshots(Protocol):
         of the box's machine: every write that had returned is in it, of those under way any part. It holds files, not
         processes, and no content of deleted files. Processes that run on are ``SnapshotBusy``, which names them: pause
         the box, or stop them. Calls that come meanwhile wait; ``SnapshotBusy`` as well if one is under way.
+
+        ``snapshot_id``, made by ``new_id("snap")``, lets the caller write the id down before there is a snapshot, so
+        that none is lost with a caller that dies.
 
         ``NoSpace`` where the disk is full. Whatever is raised, the box goes on and nothing is left of the snapshot.
         A snapshot survives its box and this process; what a crash of the whole machine may take is the provider's to

@@ -21,7 +21,7 @@ from swe_sdk.sandbox.prepared import PreparedEnvironment
 PatchMode = Literal["worktree", "committed"]
 DIFF_TIMEOUT_S = 300.0
 MAX_PATCH_BYTES = 256 << 20
-_CLEAN_UP_S = 60.0
+_CLEAN_UP_S = 20.0
 _PATCH: dict[PatchMode, str] = {
     "worktree": scripts.OPEN + scripts.WORKTREE + scripts.ADD_NEW + scripts.DIFF,
     "committed": scripts.OPEN + scripts.COMMITTED + scripts.DIFF,

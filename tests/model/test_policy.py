@@ -12,6 +12,7 @@ from swe_sdk.errors import InputError
 from swe_sdk.model.policy import (
     DECISIONS,
     DEFAULT_POLICY,
+    NEMO_GYM_0_7_POLICY,
     NEMO_GYM_POLICY,
     Decision,
     FailureKind,
@@ -23,12 +24,12 @@ from swe_sdk.model.policy import (
 ALL = list(itertools.product(get_args(Stage), get_args(FailureKind)))
 
 
-@pytest.mark.parametrize("policy", [DEFAULT_POLICY, NEMO_GYM_POLICY], ids=lambda policy: policy.name)
+@pytest.mark.parametrize("policy", [DEFAULT_POLICY, NEMO_GYM_POLICY, NEMO_GYM_0_7_POLICY], ids=lambda policy: policy.name)
 def test_every_failure_of_every_stage_is_decided(policy: Policy) -> None:
-    assert len(ALL) == 11 * 23
+    assert len(ALL) == len(get_args(Stage)) * len(get_args(FailureKind)) > 15 * 29
     for stage, kind in ALL:
         decision = policy.decide(stage, kind)
-        assert decision.verdict in ("masked", "unresolved", "grade")
+        assert decision.verdict in ("masked", "unresolved", "grade", "masked_if_resolved")
         assert decision.verdict == "masked" or not decision.retryable, "a measurement is not repeated"
 
 
@@ -38,6 +39,12 @@ def test_only_what_the_submission_did_is_no_mask() -> None:
     assert {pair: verdict for pair, verdict in lenient.items() if verdict != "masked"} == {
         ("agent", "budget_spent"): "grade",
         ("agent", "timeout"): "grade",
+        ("agent", "step_limit"): "grade",
+        ("agent", "context_window"): "grade",
+        ("agent", "agent_failed"): "grade",
+        ("agent", "memory_limit"): "unresolved",
+        ("close_agent", "memory_limit"): "unresolved",
+        ("close_agent", "patch_unavailable"): "unresolved",
         ("apply", "patch_unappliable"): "unresolved",
         ("tests", "timeout"): "unresolved",
         ("tests", "memory_limit"): "unresolved",
@@ -51,14 +58,33 @@ def test_new_attempts_are_for_what_may_go_away() -> None:
     retryable = {kind for stage, kind in ALL if DEFAULT_POLICY.decide(stage, kind).retryable}
     assert retryable == {
         "cancelled", "create_failed", "host_oom", "no_space", "sandbox_lost", "timeout", "transfer_failed",
+        "verifier_unreachable",
     }  # fmt: skip
 
 
-def test_nemo_gym_masks_timeouts_of_tests_and_agents() -> None:
-    """Its rule: ``eval_timed_out or agent_timed_out``."""
-    different = {pair for pair in ALL if NEMO_GYM_POLICY.decide(*pair) != DEFAULT_POLICY.decide(*pair)}
-    assert different == {("tests", "timeout"), ("agent", "timeout"), ("agent", "budget_spent")}
-    assert all(NEMO_GYM_POLICY.decide(*pair).verdict == "masked" for pair in different)
+def differing(policy: Policy, other: Policy) -> dict[tuple[str, str], str]:
+    return {pair: policy.decide(*pair).verdict for pair in ALL if policy.decide(*pair) != other.decide(*pair)}
+
+
+def test_nemo_gym_masks_timeouts_and_successes_at_a_limit() -> None:
+    """Its rule: ``(resolved and error in (max_iteration, context_window)) or eval_timed_out or agent_timed_out``."""
+    assert differing(NEMO_GYM_POLICY, DEFAULT_POLICY) == {
+        ("tests", "timeout"): "masked",
+        ("agent", "timeout"): "masked",
+        ("agent", "budget_spent"): "masked",
+        ("agent", "step_limit"): "masked_if_resolved",
+        ("agent", "context_window"): "masked_if_resolved",
+    }
+
+
+def test_nemo_gym_0_7_masks_limits_and_memory_as_well() -> None:
+    assert differing(NEMO_GYM_0_7_POLICY, NEMO_GYM_POLICY) == {
+        ("agent", "step_limit"): "masked",
+        ("agent", "context_window"): "masked",
+        ("agent", "memory_limit"): "masked",
+        ("close_agent", "memory_limit"): "masked",
+        ("tests", "memory_limit"): "masked",
+    }
 
 
 def test_an_override_changes_its_lines_alone() -> None:
@@ -96,6 +122,7 @@ def test_a_verdict_that_there_is_not_is_refused() -> None:
 def test_policies_go_by_name() -> None:
     assert get_policy("default") is DEFAULT_POLICY
     assert get_policy("nemo_gym") is NEMO_GYM_POLICY
+    assert get_policy("nemo_gym_0_7") is NEMO_GYM_0_7_POLICY
     assert get_policy(NEMO_GYM_POLICY) is NEMO_GYM_POLICY
     with pytest.raises(InputError, match="nemo_gym"):
         get_policy("strict")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.shared import lacking, need_program
 
+MAKE_BASE_IMAGE = Path(__file__).resolve().parents[3] / "scripts" / "make_base_image.sh"
 _PACKAGES = "python3,python3-venv,git,ca-certificates,procps,patch"
 _BUSYBOX = tuple(
     """
@@ -40,6 +41,17 @@ def debian_image() -> str:
             subprocess.run(command, stdout=archive, stderr=subprocess.PIPE, check=True, timeout=600)
             archive.seek(0)
             subprocess.run(["docker", "import", "-", name], stdin=archive, check=True, capture_output=True, timeout=300)
+    return name
+
+
+@cache
+def tools_image() -> str:
+    """What ``scripts/make_base_image.sh`` makes: Debian with the tools of tasks in other languages too."""
+    need_engine()
+    name = _named("tools", MAKE_BASE_IMAGE.read_text())
+    if not _is_there(name):
+        need_program("mmdebstrap")
+        subprocess.run([str(MAKE_BASE_IMAGE), name], check=True, capture_output=True, timeout=900)
     return name
 
 

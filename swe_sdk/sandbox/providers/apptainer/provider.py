@@ -179,9 +179,9 @@ class ApptainerProvider(LocalProvider):
             limits["pids"] = "unavailable"
         return limits
 
-    async def snapshot(self, box: Box) -> Snapshot:
+    async def snapshot(self, box: Box, *, snapshot_id: str | None = None) -> Snapshot:
         """Rename the box's layer where nothing runs in it, the same time for any size; copy it where it is paused."""
-        return _ours(await super().snapshot(box))
+        return _ours(await super().snapshot(box, snapshot_id=snapshot_id))
 
     async def snapshots(self) -> list[Snapshot]:
         """All snapshots in the state directory."""

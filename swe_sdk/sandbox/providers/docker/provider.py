@@ -12,6 +12,7 @@ import anyio
 from anyio import to_thread
 
 from swe_sdk.errors import CreateFailed, SandboxClosed, SandboxError, SnapshotNotFound
+from swe_sdk.model.ids import new_id
 from swe_sdk.paths import state_dir
 from swe_sdk.sandbox.admission import Admission, AdmissionLimits
 from swe_sdk.sandbox.contract import Box, Capability, ProviderHealth, SandboxSpec, Snapshot, Toolchain
@@ -188,11 +189,11 @@ class DockerProvider:
 
     # -- snapshots --------------------------------------------------------------------------------------------------
 
-    async def snapshot(self, box: Box) -> Snapshot:
+    async def snapshot(self, box: Box, *, snapshot_id: str | None = None) -> Snapshot:
         """Commit what the box has written, where nothing runs in it or it is paused."""
         if not isinstance(box, DockerBox) or box.is_closed:
             raise SandboxClosed("only a live box of this provider can be frozen")
-        return await snapshots.freeze(self, box)
+        return await snapshots.freeze(self, box, snapshot_id or new_id("snap"))
 
     async def delete_snapshot(self, snapshot_id: str) -> None:
         """Forget a snapshot; its image goes when no box and no snapshot needs it."""

@@ -12,7 +12,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from swe_sdk.errors import SandboxClosed, SandboxError, SnapshotBusy
-from swe_sdk.model.ids import new_id
 from swe_sdk.sandbox.contract import Snapshot
 from swe_sdk.sandbox.leases import Lease
 from swe_sdk.sandbox.providers.docker.container import KIND, SNAPSHOT_CREATED, SNAPSHOT_KIND, Image
@@ -35,14 +34,14 @@ def image_name(snapshot_id: str) -> str | None:
     return f"{SNAPSHOTS}:{snapshot_id}" if _ID.fullmatch(snapshot_id) else None
 
 
-async def freeze(provider: DockerProvider, box: DockerBox) -> Snapshot:
-    """A snapshot of ``box``; see :meth:`swe_sdk.sandbox.contract.SupportsSnapshots.snapshot`."""
+async def freeze(provider: DockerProvider, box: DockerBox, snapshot_id: str) -> Snapshot:
+    """A snapshot of ``box``, by that id; see :meth:`swe_sdk.sandbox.contract.SupportsSnapshots.snapshot`."""
     async with box.freezing:
         await _require_still(box)
         lease = provider.intend(box.spec)
         with provider.leases.closing(lease):
             try:
-                snapshot = await _commit(provider, box, lease)
+                snapshot = await _commit(provider, box, lease, snapshot_id)
             except SandboxError as error:
                 if box.is_closed:
                     raise SandboxClosed(f"box {box.id} was closed meanwhile") from error
@@ -61,8 +60,8 @@ async def _require_still(box: DockerBox) -> None:
         raise SnapshotBusy("a call to the box is under way", remedy="wait for it")
 
 
-async def _commit(provider: DockerProvider, box: DockerBox, lease: Lease) -> Snapshot:
-    snapshot = Snapshot(id=new_id("snap"), provider=provider.name, created_at=round(time.time(), 3))
+async def _commit(provider: DockerProvider, box: DockerBox, lease: Lease, snapshot_id: str) -> Snapshot:
+    snapshot = Snapshot(id=snapshot_id, provider=provider.name, created_at=round(time.time(), 3))
     labels = {**lease.labels(), KIND: SNAPSHOT_KIND, SNAPSHOT_CREATED: f"{snapshot.created_at:.3f}"}
     provider.images.require_space()
 

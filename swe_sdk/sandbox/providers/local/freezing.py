@@ -10,7 +10,6 @@ import anyio
 from anyio import to_thread
 
 from swe_sdk.errors import NoSpace, SandboxClosed, SandboxError, SnapshotBusy
-from swe_sdk.model.ids import new_id
 from swe_sdk.sandbox.providers.local.layers import UPPER
 from swe_sdk.sandbox.providers.local.records import SnapshotRecord
 from swe_sdk.sandbox.providers.local.workshops import workshop
@@ -27,15 +26,15 @@ because an environment at the bottom is shared with others and large, and what w
 """
 
 
-async def freeze(provider: LocalProvider, box: LocalBox) -> SnapshotRecord:
-    """A snapshot of ``box``; see :meth:`swe_sdk.sandbox.contract.SupportsSnapshots.snapshot`."""
+async def freeze(provider: LocalProvider, box: LocalBox, snapshot_id: str) -> SnapshotRecord:
+    """A snapshot of ``box``, by that id; see :meth:`swe_sdk.sandbox.contract.SupportsSnapshots.snapshot`."""
     try:
         async with box.freezing:
             if len(box.chain) >= min(MAX_DEPTH, provider.zygote_of(box).max_layers):
                 await _shorten(provider, box)
             if box.is_paused and await _only_stopped(box):
-                return await _copy(provider, box)
-            return await _seal(provider, box)
+                return await _copy(provider, box, snapshot_id)
+            return await _seal(provider, box, snapshot_id)
     except (OSError, SandboxError) as error:
         if box.is_closed:
             raise SandboxClosed(f"box {box.id} was closed meanwhile") from error
@@ -51,9 +50,9 @@ async def _only_stopped(box: LocalBox) -> bool:
     return bool(alive) and all(process.state in "TtDZ" for process in alive)
 
 
-async def _seal(provider: LocalProvider, box: LocalBox) -> SnapshotRecord:
+async def _seal(provider: LocalProvider, box: LocalBox, snapshot_id: str) -> SnapshotRecord:
     """Rename the writable layer, between the end of the box's first process and the start of a new one."""
-    store, snapshot_id = provider.store, new_id("snap")
+    store = provider.store
 
     def seal_and_publish() -> SnapshotRecord:
         box.chain, box.named_by = store.seal(box.path, box.chain), snapshot_id
@@ -80,9 +79,8 @@ async def _require_idle(box: LocalBox) -> None:
         raise SnapshotBusy("a call to the box is under way", remedy="wait for it")
 
 
-async def _copy(provider: LocalProvider, box: LocalBox) -> SnapshotRecord:
+async def _copy(provider: LocalProvider, box: LocalBox, snapshot_id: str) -> SnapshotRecord:
     """Copy the writable layer; the box does not notice."""
-    snapshot_id = new_id("snap")
     async with workshop(provider, box.chain, snapshot_id) as path:
         await _merge(provider, box, [box.path / UPPER], path)
         return await to_thread.run_sync(_publish_copy, provider, box, path, snapshot_id)

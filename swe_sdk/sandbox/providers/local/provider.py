@@ -275,11 +275,11 @@ class LocalProvider:
         """Forget a container image; layers that nothing needs are deleted."""
         await to_thread.run_sync(self._images.delete, image)
 
-    async def snapshot(self, box: Box) -> Snapshot:
+    async def snapshot(self, box: Box, *, snapshot_id: str | None = None) -> Snapshot:
         """Rename the box's layer where nothing runs in it, the same time for any size; copy it where it is paused."""
         if not isinstance(box, LocalBox) or box.is_closed:
             raise SandboxClosed("only a live box of this provider can be frozen")
-        return (await freeze(self, box)).public
+        return (await freeze(self, box, snapshot_id or new_id("snap"))).public
 
     async def delete_snapshot(self, snapshot_id: str) -> None:
         """Forget a snapshot; layers that nothing needs are deleted."""
