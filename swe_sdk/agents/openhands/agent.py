@@ -1,0 +1,122 @@
+"""The adapter of OpenHands."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+from typing import Any, ClassVar
+
+import anyio
+from anyio import to_thread
+from pydantic import Field
+
+from swe_sdk.agents.contract import AgentEnd, AgentNeeds, Episode, Tier
+from swe_sdk.agents.harnesses import HARNESSES, ensure_harness, need_harness
+from swe_sdk.agents.harnesses.python_packages import PythonPackages
+from swe_sdk.agents.in_box.program import AGENTS, STATE, need_model, run_program
+from swe_sdk.agents.in_box.prompt import ISSUE_PROMPT, issue_prompt
+from swe_sdk.agents.openhands.events import EventReader
+from swe_sdk.model.exec_result import ExecResult
+from swe_sdk.model.record import Record
+from swe_sdk.sandbox.contract import Mount
+
+_HARNESS = "openhands"
+_AT = f"{AGENTS}/{_HARNESS}"
+_RUNNER = f"{AGENTS}/openhands_runner.py"
+_STATE = f"{STATE}/openhands"
+_CONVERSATION = "5e1f0a52-93f8-4a51-9d0e-6f1f1c1b7a55"
+"""Each box has one conversation, so that its id needs no keeping."""
+_ENV = {
+    "OPENHANDS_SUPPRESS_BANNER": "1",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "LOG_LEVEL": "WARNING",
+    "OTEL_SDK_DISABLED": "true",
+    "DO_NOT_TRACK": "1",
+}
+_NEW = f"rm -f {_STATE}/pid"  # in a box that was restored it would name another process
+_PAUSE = f'until kill -USR1 "$(cat {_STATE}/pid)"; do sleep 0.1; done 2> /dev/null'
+
+
+class OpenHands(Record):
+    """OpenHands' SDK with its terminal and file editor, as one program in the box; the tree afterwards is the patch.
+
+    A parked episode stops at the end of a step (a model call and its tools) and goes on with the next one.
+    """
+
+    name: ClassVar[str] = _HARNESS
+    tier: ClassVar[Tier] = "step"
+
+    max_iterations: int = Field(default=250, ge=1)
+    """Model calls in an episode."""
+    prompt: str = ISSUE_PROMPT
+    """What it is told, with ``{problem_statement}``, ``{workdir}`` and ``{hints}``."""
+    llm: dict[str, Any] = Field(default_factory=dict)
+    """Further settings of its LLM class, such as ``temperature`` or ``max_output_tokens``."""
+    model_timeout_s: int = Field(default=600, ge=1)
+    """For one model call."""
+    model_tries: int = Field(default=5, ge=1)
+    """For one model call, where it fails in a way that may pass; with pauses of 8 s and more between them."""
+
+    @property
+    def version(self) -> str:
+        """Of openhands-sdk and openhands-tools."""
+        return HARNESSES[_HARNESS].version
+
+    @property
+    def needs(self) -> AgentNeeds:
+        """Its packages with their interpreter, and our program. ``HarnessUnavailable`` before :meth:`prepare`."""
+        runner = Path(__file__).parent / "runner.py"
+        mounts = (Mount(source=str(need_harness(_HARNESS)), target=_AT), Mount(source=str(runner), target=_RUNNER))
+        return AgentNeeds(egress="model", mounts=mounts)
+
+    async def prepare(self) -> None:
+        """Install it, if it is not there yet."""
+        await to_thread.run_sync(ensure_harness, _HARNESS, abandon_on_cancel=True)
+
+    async def run(self, episode: Episode) -> AgentEnd:
+        """One episode, or the rest of one: a process for each stretch between two parks."""
+        saved = episode.saved or {"n_steps": 0, "n_calls": 0}
+        is_new = episode.saved is None
+        while True:
+            reader = EventReader(episode, saved["n_steps"])
+            result = await self._stretch(episode, reader, is_new=is_new, n_calls=saved["n_calls"])
+            if not reader.is_paused:
+                return reader.end(result)
+            saved = {"n_steps": reader.n_steps, "n_calls": saved["n_calls"] + reader.n_calls}
+            is_new = False
+            await episode.boundary(saved)
+
+    async def _stretch(self, episode: Episode, reader: EventReader, *, is_new: bool, n_calls: int) -> ExecResult:
+        model, url = need_model(episode, _HARNESS)
+        request = {
+            "workdir": episode.task.workdir,
+            "state": _STATE,
+            "conversation_id": str(uuid.UUID(_CONVERSATION)),
+            "prompt": issue_prompt(self.prompt, episode.task) if is_new else None,
+            "model": model.name,
+            "base_url": url,
+            "max_iterations": max(1, self.max_iterations - n_calls),
+            "llm": {"num_retries": self.model_tries - 1, "timeout": self.model_timeout_s, **self.llm},
+        }
+        harness = HARNESSES[_HARNESS]
+        assert isinstance(harness, PythonPackages)
+        await episode.box.exec(_NEW, cwd="/")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_pause_when_asked, episode)
+            result = await run_program(
+                episode,
+                _HARNESS,
+                harness.run(_AT, _RUNNER),
+                env={**_ENV, "SWE_SDK_MODEL_KEY": model.api_key.get_secret_value()},
+                stdin=json.dumps(request).encode(),
+                on_object=reader.take,
+            )
+            tasks.cancel_scope.cancel()
+        return result
+
+
+async def _pause_when_asked(episode: Episode) -> None:
+    await episode.wait_park_requested()
+    await episode.box.exec(_PAUSE)
+    await anyio.sleep_forever()
