@@ -100,12 +100,16 @@ class FakeProvider:
         for box in self.boxes:
             box.is_gone = True
 
-    async def snapshot(self, box: Box) -> Snapshot:
+    async def snapshot(self, box: Box, *, snapshot_id: str | None = None) -> Snapshot:
         """A snapshot by the inner provider."""
         inner = self._snapshotting()
         if not isinstance(box, FakeBox):
             raise TypeError(f"box {box.id} is not of this provider")
-        return await self._injector.call("snapshot", box.id, lambda: inner.snapshot(box.inner), box=box)
+
+        async def freeze() -> Snapshot:
+            return await inner.snapshot(box.inner, snapshot_id=snapshot_id)
+
+        return await self._injector.call("snapshot", box.id, freeze, box=box)
 
     async def delete_snapshot(self, snapshot_id: str) -> None:
         """Delete it in the inner provider."""

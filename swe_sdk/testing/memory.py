@@ -181,11 +181,11 @@ class MemoryProvider:
         for box in self._boxes:
             await box.close()
 
-    async def snapshot(self, box: Box) -> Snapshot:
+    async def snapshot(self, box: Box, *, snapshot_id: str | None = None) -> Snapshot:
         """A copy of the files."""
         if not isinstance(box, MemoryBox) or await box.status() == "stopped":
             raise SandboxClosed(f"box {box.id} is closed")
-        snapshot = Snapshot(id=new_id("snapshot"), provider=self.name, created_at=time.time())
+        snapshot = Snapshot(id=snapshot_id or new_id("snapshot"), provider=self.name, created_at=time.time())
         self._snapshots[snapshot.id] = (snapshot, dict(box.files))
         return snapshot
 

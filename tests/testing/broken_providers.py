@@ -313,17 +313,17 @@ class CopiesOnFork(Broken):
 
 
 class KillsBeforeSnapshot(Broken):
-    async def snapshot(self, box: Box) -> Snapshot:
+    async def snapshot(self, box: Box, *, snapshot_id: str | None = None) -> Snapshot:
         await box.exec("kill -9 -1")
         await anyio.sleep(0.1)
-        return await super().snapshot(box)
+        return await super().snapshot(box, snapshot_id=snapshot_id)
 
 
 class EmptiesTheBox(Broken):
     """Moves what it freezes out of the box."""
 
-    async def snapshot(self, box: Box) -> Snapshot:
-        snapshot = await super().snapshot(box)
+    async def snapshot(self, box: Box, *, snapshot_id: str | None = None) -> Snapshot:
+        snapshot = await super().snapshot(box, snapshot_id=snapshot_id)
         await box.exec("rm -rf /tmp/* /data")
         return snapshot
 

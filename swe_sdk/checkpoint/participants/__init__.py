@@ -1,0 +1,1 @@
+"""The four kinds of participants, over the pure machine."""

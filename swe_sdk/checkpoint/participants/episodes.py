@@ -1,0 +1,124 @@
+"""The episode participant (NeMo Gym's environment): which rollouts are under way, and where each can go on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, ClassVar
+
+from swe_sdk.checkpoint.codes import refuse
+from swe_sdk.checkpoint.messages import EpisodeId, Kind, PrepareReport
+from swe_sdk.checkpoint.participants.base import BaseParticipant
+from swe_sdk.checkpoint.participants.episode import Episode
+from swe_sdk.checkpoint.records import EpisodeRecord
+from swe_sdk.model.budget import Budget
+from swe_sdk.model.ids import content_key
+
+
+class EpisodeParticipant(BaseParticipant[EpisodeRecord]):
+    """Holds the episodes that are under way, and those that were restored and not claimed yet."""
+
+    kind: ClassVar[Kind] = "environment"
+    record_type = EpisodeRecord
+
+    def __init__(self, instance: str = "episodes", **settings: Any) -> None:
+        super().__init__(instance, **settings)
+        self._live: dict[str, Episode] = {}
+        self._pending: dict[str, EpisodeRecord] = {}
+        """Restored, by rollout, until an attempt claims them."""
+
+    @asynccontextmanager
+    async def episode(self, episode_id: EpisodeId, *, task: Any, total_s: float | None) -> AsyncIterator[Episode]:
+        """An episode from its begin to its end, with what is left of ``total_s`` as its deadline.
+
+        ``task`` is plain data; a restored episode must have the same. Where the budget is spent or the attempt retired,
+        the block is cancelled and ``ended_by`` says so; nothing is raised for it.
+
+        Raises ``CheckpointError``: ``admission_closed``, ``stale_attempt``, ``checkpoint_conflict`` (it is under way
+        already), ``invalid_checkpoint_state`` (it was saved with another task).
+        """
+        episode = self._begin_episode(episode_id, content_key(task), total_s)
+        self.changes.notify()
+        try:
+            with episode.scope:
+                episode.keep_time()
+                yield episode
+            if episode.scope.cancelled_caught and episode.ended_by is None:
+                episode.ended_by = "budget"
+        finally:
+            self._live.pop(episode_id.rollout_id, None)
+            self.changes.notify()
+
+    def _begin_episode(self, episode_id: EpisodeId, task_digest: str, total_s: float | None) -> Episode:
+        self.marks.require_live(episode_id)
+        self.require_open()
+        if episode_id.rollout_id in self._live:
+            raise refuse("checkpoint_conflict", f"{self._live[episode_id.rollout_id].id} is under way")
+        saved = self._pending.get(episode_id.rollout_id)
+        if saved is not None and episode_id.attempt <= saved.episode_id.attempt:
+            raise refuse("stale_attempt", f"{saved.episode_id} was saved: it goes on as a later attempt")
+        if saved is not None and saved.task_digest != task_digest:
+            raise refuse("invalid_checkpoint_state", f"{saved.episode_id} was saved with another task")
+        self._pending.pop(episode_id.rollout_id, None)
+        budget = Budget(total_s=total_s, spent_s=saved.budget_spent_s if saved else 0.0)
+        episode = Episode(episode_id, task_digest, budget, self, saved.boundary if saved else None)
+        self._live[episode_id.rollout_id] = episode
+        return episode
+
+    # -- checkpoints ------------------------------------------------------------------------------------------------
+
+    def _on_close(self) -> None:
+        for episode in self._live.values():
+            episode.keep_time()
+
+    _on_open = _on_close
+
+    def _report(self) -> PrepareReport:
+        retired = [one for one in self._live.values() if self.marks.covers(one.id)]
+        blockers = [f"{one.id} is retired and still at work" for one in retired]
+        blockers += [f"{one.id} is in {one.state}" for one in self._current() if one.is_blocking]
+        states = [one.state for one in self._live.values()]
+        return PrepareReport.of(
+            blockers,
+            counts={**{state: states.count(state) for state in sorted(set(states))}, "pending": len(self._pending)},
+            restarts=tuple(one.id for one in self._current() if one.is_restart),
+            episodes=(*(one.id for one in self._parked()), *(one.episode_id for one in self._pending.values())),
+        )
+
+    def _current(self) -> Iterator[Episode]:
+        return (one for one in self._live.values() if not self.marks.covers(one.id))
+
+    def _parked(self) -> Iterator[Episode]:
+        return (one for one in self._current() if not one.is_restart and not one.is_blocking)
+
+    async def _export(self, checkpoint_id: str, scope: frozenset[EpisodeId] | None) -> Sequence[EpisodeRecord]:
+        """What is parked, and what was restored and still waits."""
+        parked = [one.record() for one in self._parked() if scope is None or one.id in scope]
+        return parked + [one for one in self._pending.values() if scope is None or one.episode_id in scope]
+
+    def _committed(self, scope: frozenset[EpisodeId] | None) -> None:
+        if scope is not None:
+            self._pending = {name: one for name, one in self._pending.items() if one.episode_id in scope}
+
+    async def _install(self, records: Sequence[EpisodeRecord], checkpoint_id: str) -> None:
+        names = [record.episode_id.rollout_id for record in records]
+        if len(set(names)) < len(names):
+            raise refuse("invalid_checkpoint_state", "a rollout was saved twice")
+        live = [str(one.id) for one in self._current() if one.id.rollout_id in set(names)]
+        if live or self._pending:
+            raise refuse("checkpoint_conflict", "episodes are under way or wait: " + ", ".join(live[:5]))
+        for record in records:
+            self.marks.require_live(record.episode_id)
+        self._pending = dict(zip(names, records, strict=True))
+
+    async def _stop(self, episodes: Sequence[EpisodeId]) -> None:
+        self._pending = {
+            name: record for name, record in self._pending.items() if not self.marks.covers(record.episode_id)
+        }
+        for episode in self._live.values():
+            if self.marks.covers(episode.id):
+                episode.stop("retired")
+        await self.changes.until(lambda: not any(self.marks.covers(one.id) for one in self._live.values()))
+
+    def _extras(self) -> dict[str, Any]:
+        return {"restored_pending": len(self._pending)}

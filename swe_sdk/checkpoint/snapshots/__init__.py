@@ -1,0 +1,1 @@
+"""Snapshots of sandboxes that belong to checkpoints: taken, restored, counted and released."""
