@@ -80,8 +80,8 @@ def kill_once(state: Path, folder: Path, victim: str, after_s: float) -> Report:
         batch.wait()
     report.problems += wrong_outcomes(output, report, TASKS, complete=victim != "sdk" or not report.hit)
     report.problems += left_processes(state)
-    _sweep(state, folder)
-    report.problems += _left_files(state, batch.pid)
+    sweep(state, folder)
+    report.problems += left_files(state, batch.pid)
     return report
 
 
@@ -162,7 +162,7 @@ def _ours(state: Path) -> Iterator[str]:
             continue
 
 
-def _sweep(state: Path, folder: Path) -> None:
+def sweep(state: Path, folder: Path) -> None:
     """What the next use of the state directory does by itself."""
     subprocess.run(
         [sys.executable, "-m", "swe_sdk", "doctor"],
@@ -173,7 +173,7 @@ def _sweep(state: Path, folder: Path) -> None:
     )
 
 
-def _left_files(state: Path, batch: int) -> list[str]:
+def left_files(state: Path, batch: int) -> list[str]:
     left = [path for name in ("boxes", "owners", "trash") for path in (state / name).iterdir()]
     groups = list(Path("/sys/fs/cgroup").glob(f"*/swe_sdk/{batch}-*"))
     return [f"left behind: {path}" for path in (*left, *groups)]

@@ -3,36 +3,16 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.chaos.docker_kill_points import VICTIMS, Place, grade_arguments, images, kill_once
 from tests.chaos.kill_points import random_kills
 from tests.chaos.test_kill_points import print_summary
-from tests.sandbox.docker.images import debian_image
-from tests.sandbox.docker.private_engine import PrivateEngine
 
 _COUNT = int(os.environ.get("SWE_SDK_DOCKER_KILL_POINTS") or 4)
 _SEED = int(os.environ.get("SWE_SDK_SEED") or 1)
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    image = debian_image()
-    engine = PrivateEngine(tmp_path / "engine")
-    try:
-        engine.start()
-        archive = tmp_path / "image.tar"
-        subprocess.run(["docker", "save", "--output", archive, image], check=True)
-        subprocess.run(["docker", "--host", engine.url, "load", "--input", archive], check=True, capture_output=True)
-        archive.unlink()
-        yield Place(engine, image, tmp_path / "state", tmp_path)
-    finally:
-        engine.close()
 
 
 @pytest.mark.network

@@ -1,0 +1,115 @@
+"""Run a server until it is told to stop, and then end it in order."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+
+import anyio
+import uvicorn
+
+from swe_sdk.errors import InputError
+from swe_sdk.recipes.taskset import TaskSet
+from swe_sdk.sandbox.registry import get_provider
+from swe_sdk.server.app import create_app
+from swe_sdk.server.service import Service
+from swe_sdk.server.settings import ServerSettings
+
+_BACKLOG = 2048
+_CLOSE_CAP_S = 60.0
+_LAST_ANSWERS_S = 30
+"""For clients to take the answers that are on their way."""
+
+
+class _Server(uvicorn.Server):
+    """One whose signals are ours to handle: uvicorn would cut off what a second one finds under way."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def serve(
+    settings: ServerSettings,
+    tasks: TaskSet,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    on_ready: Callable[[str, str], None] = lambda url, provider: None,
+) -> signal.Signals:
+    """Serve until SIGTERM or SIGINT, and return which it was; must run in the main thread.
+
+    The first signal drains: posts that are being answered get their verdicts, new ones are refused with 503. A second
+    one, or the end of ``drain_s`` seconds, gives up what is under way, which is answered with masks. ``on_ready`` gets
+    the server's URL, with the port that port 0 has come to, and the name of its provider.
+
+    Raises ``ProviderUnavailable``, or ``InputError`` for an address that cannot be had.
+    """
+    with _listener(host, port) as listener:
+        provider = await get_provider(settings.provider)
+        service = Service(settings, tasks, provider)
+        config = uvicorn.Config(
+            create_app(service),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            lifespan="on",
+            backlog=_BACKLOG,
+            timeout_graceful_shutdown=_LAST_ANSWERS_S,
+        )
+        url = _url(listener)
+        try:
+            return await _until_told(_Server(config), listener, service, lambda: on_ready(url, provider.name))
+        finally:
+            with anyio.move_on_after(_CLOSE_CAP_S, shield=True):
+                await provider.aclose()
+
+
+async def _until_told(
+    server: _Server, listener: socket.socket, service: Service, on_ready: Callable[[], None]
+) -> signal.Signals:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async with anyio.create_task_group() as group:
+            group.start_soon(server.serve, [listener])
+            while not server.started:
+                await anyio.sleep(0.01)
+            on_ready()
+            first = await anext(signals)
+            await _drain(service, signals)
+            server.should_exit = True
+    return first
+
+
+async def _drain(service: Service, signals: AsyncIterator[signal.Signals]) -> None:
+    stop = anyio.Event()
+
+    async def stop_at_the_second() -> None:
+        await anext(signals)
+        stop.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(stop_at_the_second)
+        await service.drain(stop=stop)
+        group.cancel_scope.cancel()
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _name, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+    except (OSError, OverflowError) as error:
+        raise InputError(f"cannot listen at {host}:{port}: {error}", remedy="choose another address") from None
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError as error:
+        listener.close()
+        raise InputError(f"cannot listen at {host}:{port}: {error.strerror}", remedy="choose another port") from None
+    return listener
+
+
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
