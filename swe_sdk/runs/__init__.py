@@ -1,0 +1,1 @@
+"""Runs as people use them: started, resumed, looked at."""

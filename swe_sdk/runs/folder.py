@@ -1,0 +1,117 @@
+"""What a run directory keeps so that the run can go on in another process: its configuration and its tasks.
+
+::
+
+    RUN/artifacts/config.json        the resolved configuration, and where each value came from
+    RUN/artifacts/tasks.jsonl[.gz]   a task a line, hidden tests included: for its owner's eyes only
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from swe_sdk.config.model import RunConfig
+from swe_sdk.errors import InputError
+from swe_sdk.model.policy import Decision, Policy, get_policy
+from swe_sdk.model.record import Record
+from swe_sdk.model.task import Task
+from swe_sdk.recipes.taskset import TaskSet
+from swe_sdk.store.index import open_index
+from swe_sdk.store.layout import artifact_folder
+from swe_sdk.store.writer import RunWriter
+
+CONFIG_FILE, TASKS_FILE = "config.json", "tasks.jsonl"
+_PRIVATE = 0o600
+
+
+class PolicyLine(Record):
+    """One line of a policy that has no name."""
+
+    stage: str
+    kind: str
+    decision: Decision
+
+
+class RunPlan(Record):
+    """What a run was asked for. ``given`` names what was handed over as an object, and cannot be made again by name."""
+
+    config: RunConfig
+    origins: dict[str, str] = Field(default_factory=dict)
+    """For each key of the configuration, which layer has said so."""
+    name: str = ""
+    dataset: str = ""
+    given: tuple[str, ...] = ()
+    policy_lines: tuple[PolicyLine, ...] = ()
+    """The whole policy, where it is one of the caller's own."""
+
+    @property
+    def policy(self) -> Policy:
+        """What failures mean in this run."""
+        if not self.policy_lines:
+            return get_policy(self.config.policy)
+        lines = {(line.stage, line.kind): line.decision for line in self.policy_lines}
+        return Policy(lines, name=self.config.policy)
+
+
+def policy_lines(policy: Policy | str) -> tuple[PolicyLine, ...]:
+    """Nothing for a policy that can be had by its name."""
+    if isinstance(policy, str):
+        return ()
+    lines = policy.decisions.items()
+    return tuple(PolicyLine(stage=stage, kind=kind, decision=decision) for (stage, kind), decision in lines)
+
+
+def never_began(run_dir: Path) -> bool:
+    """Whether its maker was killed before it had written down what the run is to be: nothing of it can be lost."""
+    if (artifact_folder(run_dir) / CONFIG_FILE).exists():
+        return False
+    with open_index(run_dir) as index:
+        return index.count() == 0
+
+
+def save_plan(writer: RunWriter, plan: RunPlan, tasks: Iterable[Task]) -> None:
+    """Write both files, the configuration last: with it, the run has begun. Raises ``NoSpace``."""
+    for half_made in (TASKS_FILE, f"{TASKS_FILE}.gz"):
+        (artifact_folder(writer.path) / half_made).unlink(missing_ok=True)
+    lines = b"".join(json.dumps(task.private()).encode() + b"\n" for task in tasks)
+    saved = writer.save(TASKS_FILE, lines)
+    (writer.path / f"{saved.path}{'.gz' if saved.encoding == 'gzip' else ''}").chmod(_PRIVATE)
+    writer.save(CONFIG_FILE, json.dumps(plan.model_dump(mode="json"), indent=2).encode() + b"\n")
+
+
+def load_plan(run_dir: Path) -> RunPlan | None:
+    """The plan of a run; None where it has none (it was imported). Raises ``InputError`` for one that is damaged."""
+    file = artifact_folder(run_dir) / CONFIG_FILE
+    try:
+        return RunPlan.model_validate_json(file.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValidationError as error:
+        raise InputError(f"{file} cannot be read: {error.errors()[0]['msg']}") from None
+
+
+def load_run_tasks(run_dir: Path) -> TaskSet:
+    """The tasks of a run, as they were when it began; none where it was imported."""
+    plain = artifact_folder(run_dir) / TASKS_FILE
+    packed = plain.with_name(f"{TASKS_FILE}.gz")
+    if plain.exists():
+        data = plain.read_bytes()
+    elif packed.exists():
+        data = gzip.decompress(packed.read_bytes())
+    else:
+        return TaskSet(())
+    return TaskSet([Task.model_validate(_parsed(line, plain)) for line in data.splitlines()], name=run_dir.name)
+
+
+def _parsed(line: bytes, file: Path) -> Mapping[str, Any]:
+    try:
+        parsed: Mapping[str, Any] = json.loads(line)
+    except ValueError as error:
+        raise InputError(f"{file} is damaged: {error}") from None
+    return parsed
