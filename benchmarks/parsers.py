@@ -42,14 +42,25 @@ class Speed:
 
 
 async def rows(lab: Lab) -> list[Row]:
-    """A row for each parser: on recorded logs where there are some, else on one made of typical lines."""
+    """Two rows for each name of the official registry: on recorded logs where there are some, else on typical lines."""
     try:
         official = _official()
         logs = _sections(official, lab.settings.parser_logs)
     except Unavailable as error:
         return [missing("parsers", error)]
     made = {_PREFIX + name: [sample_log(name)] for name in sample_names() if _PREFIX + name not in logs}
-    return [row for name, texts in sorted((logs | made).items()) for row in _rows(name, texts, official[name], lab)]
+    found = _shared_by_twins(logs | made)
+    assert set(found) == set(official), f"no log for {sorted(set(official) - set(found))}"
+    return [row for name, texts in sorted(found.items()) for row in _rows(name, texts, official[name], lab)]
+
+
+def _shared_by_twins(logs: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Names without a log of their own get that of another name of the same official parser."""
+    from swebench.harness.log_parsers import PARSER_REGISTRY
+
+    twins = {parser: name for name, parser in PARSER_REGISTRY.items() if name in logs}
+    others = {name: logs[twins[parser]] for name, parser in PARSER_REGISTRY.items() if parser in twins}
+    return others | logs
 
 
 def _rows(name: str, texts: list[str], theirs: Parse, lab: Lab) -> Iterator[Row]:

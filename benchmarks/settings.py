@@ -48,6 +48,10 @@ class Settings:
     parser_seconds: float = 0.4
     """For each parser, ours and theirs, on each framework."""
     parser_logs: int | None = None
+    store_rollouts: int = 100_000
+    store_log_bytes: int = 200 * MIB
+    store_writers: int = 16
+    store_writing_s: float = 5.0
 
 
 FULL = Settings()
@@ -68,4 +72,8 @@ QUICK = replace(
     grade_repeats=2,
     parser_seconds=0.02,
     parser_logs=2,
+    store_rollouts=300,
+    store_log_bytes=3 * MIB,
+    store_writers=2,
+    store_writing_s=0.3,
 )

@@ -10,9 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from swe_sdk import aio, errors, testing
-    from swe_sdk._face import grade, grade_many, prepare, validate
+    from swe_sdk import agents, aio, errors, testing
+    from swe_sdk._face import grade, grade_many, open_run, prepare, regrade, resume, run, validate, verify
     from swe_sdk._sandbox import Sandbox
+    from swe_sdk.agents.gateway.endpoint import ModelEndpoint
     from swe_sdk.model.budget import Budget
     from swe_sdk.model.environment import (
         DirectorySource,
@@ -26,8 +27,11 @@ if TYPE_CHECKING:
     from swe_sdk.model.patch import Patch
     from swe_sdk.model.policy import DEFAULT_POLICY, Policy
     from swe_sdk.model.task import GradingSpec, Task
+    from swe_sdk.imports.importing import import_run
     from swe_sdk.recipes.dataset import load_tasks
     from swe_sdk.recipes.taskset import TaskSet
+    from swe_sdk.runs.rollout import Rollout
+    from swe_sdk.runs.run import Run
     from swe_sdk.sandbox.contract import Limits, Snapshot
 
 __version__ = "0.1.0"
@@ -42,9 +46,12 @@ _HOMES = {
     "ImageEnvironment": "model.environment",
     "Limits": "sandbox.contract",
     "Mask": "model.outcome",
+    "ModelEndpoint": "agents.gateway.endpoint",
     "Outcome": "model.outcome",
     "Patch": "model.patch",
     "Policy": "model.policy",
+    "Rollout": "runs.rollout",
+    "Run": "runs.run",
     "Sandbox": "_sandbox",
     "SdistSource": "model.environment",
     "Snapshot": "sandbox.contract",
@@ -53,11 +60,17 @@ _HOMES = {
     "TaskSet": "recipes.taskset",
     "grade": "_face",
     "grade_many": "_face",
+    "import_run": "imports.importing",
     "load_tasks": "recipes.dataset",
+    "open_run": "_face",
     "prepare": "_face",
+    "regrade": "_face",
+    "resume": "_face",
+    "run": "_face",
     "validate": "_face",
+    "verify": "_face",
 }
-_MODULES = ("aio", "errors", "testing")
+_MODULES = ("agents", "aio", "errors", "testing")
 
 __all__ = [
     "DEFAULT_POLICY",
@@ -69,23 +82,33 @@ __all__ = [
     "ImageEnvironment",
     "Limits",
     "Mask",
+    "ModelEndpoint",
     "Outcome",
     "Patch",
     "Policy",
+    "Rollout",
+    "Run",
     "Sandbox",
     "SdistSource",
     "Snapshot",
     "SourceEnvironment",
     "Task",
     "TaskSet",
+    "agents",
     "aio",
     "errors",
     "grade",
     "grade_many",
+    "import_run",
     "load_tasks",
+    "open_run",
     "prepare",
+    "regrade",
+    "resume",
+    "run",
     "testing",
     "validate",
+    "verify",
 ]
 
 

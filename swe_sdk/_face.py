@@ -5,5 +5,10 @@ from swe_sdk._loop import blocking
 
 grade = blocking(aio.grade)
 grade_many = blocking(aio.grade_many)
+open_run = blocking(aio.open_run)
 prepare = blocking(aio.prepare)
+regrade = blocking(aio.regrade)
+resume = blocking(aio.resume)
+run = blocking(aio.run)
 validate = blocking(aio.validate)
+verify = blocking(aio.verify)

@@ -26,7 +26,9 @@ _INTERRUPT_CAP_S = 30.0
 _EXIT_CAP_S = 20.0
 
 
-class _Loop:
+class LoopThread:
+    """A thread with an event loop, started on first use."""
+
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._portal: BlockingPortal | None = None
@@ -93,7 +95,7 @@ def _run_portal(ready: Future[BlockingPortal]) -> None:
             ready.set_exception(error)
 
 
-_LOOP = _Loop()
+_LOOP = LoopThread()
 atexit.register(_LOOP.close)
 os.register_at_fork(after_in_child=_LOOP.forget)
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from swe_sdk.cli_run_parsers import add_run_commands
 from swe_sdk.errors import InputError, PrerequisiteError, SweError
 
 
@@ -48,10 +49,52 @@ def _doctor(arguments: argparse.Namespace) -> int:
     return doctor(arguments)
 
 
+def _agents(arguments: argparse.Namespace) -> int:
+    from swe_sdk.cli_agents import agents
+
+    return agents(arguments)
+
+
 def _reap(arguments: argparse.Namespace) -> int:
     from swe_sdk.cli_reap import reap_boxes
 
     return reap_boxes(arguments)
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    from swe_sdk.cli_serve import serve_posts
+
+    return serve_posts(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from swe_sdk.cli_run import run
+
+    return run(arguments)
+
+
+def _resume(arguments: argparse.Namespace) -> int:
+    from swe_sdk.cli_run import resume
+
+    return resume(arguments)
+
+
+def _runs(arguments: argparse.Namespace) -> int:
+    from swe_sdk.cli_runs import runs
+
+    return runs(arguments)
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    from swe_sdk.cli_runs import show
+
+    return show(arguments)
+
+
+def _regrade(arguments: argparse.Namespace) -> int:
+    from swe_sdk.cli_regrade import regrade
+
+    return regrade(arguments)
 
 
 def _demo(arguments: argparse.Namespace) -> int:
@@ -63,22 +106,33 @@ def _demo(arguments: argparse.Namespace) -> int:
 _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "grade": _grade,
     "validate": _validate,
+    "regrade": _regrade,
+    "run": _run,
+    "resume": _resume,
+    "runs": _runs,
+    "show": _show,
     "doctor": _doctor,
+    "agents": _agents,
     "reap": _reap,
+    "serve": _serve,
     "demo": _demo,
 }
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="swe-sdk", description="Grade patches in sandboxes, and say what they are worth."
+        prog="swe-sdk", description="Run agents in sandboxes, grade their patches, and say what they are worth."
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_grade(commands)
     _add_validate(commands)
+    _add_regrade(commands)
+    add_run_commands(commands)
     doctor = commands.add_parser("doctor", help="say which sandbox providers work here and, if not, why and what to do")
     doctor.add_argument("--json", action="store_true", help="print JSON")
+    _add_agents(commands)
     _add_reap(commands)
+    _add_serve(commands)
     demo = commands.add_parser("demo", help="grade a handful of bundled tasks and show what comes of it")
     demo.add_argument("--provider", default="auto", help="sandbox provider (default: auto)")
     demo.add_argument("--results", metavar="DIR", help="where outcomes and logs are kept")
@@ -101,6 +155,26 @@ def _add_validate(commands: Any) -> None:
     validate.add_argument("--strict", action="store_true", help="exit with 1 unless every task is healthy")
 
 
+def _add_regrade(commands: Any) -> None:
+    add = commands.add_parser("regrade", help="grade the patches of a stored run again, without any agent").add_argument
+    add("run", metavar="RUN", help="a run directory, or a results directory")
+    add("--tasks", metavar="TASKS", help="its tasks, where it has not kept them or others shall stand in their place")
+    add("--only", nargs="+", choices=("resolved", "unresolved", "masked"), help="only what came to that")
+    add("--family", help="harness family of the rows of --tasks (default: detected)")
+    add("--unknown-fields", choices=("error", "ignore"), default="error", help="what to do with fields of no meaning")
+    _add_grading(add)
+    add("--output", metavar="OUT.jsonl", help="both verdicts of each as one JSON object a line")
+    add("--strict", action="store_true", help="exit with 1 where a verdict changed")
+    add("--results", metavar="DIR", help="where the new outcomes and logs are kept (default: a new directory)")
+
+
+def _add_agents(commands: Any) -> None:
+    add = commands.add_parser("agents", help="list the agents, or install the harnesses that they drive").add_argument
+    add("action", nargs="?", choices=("list", "install"), default="list", help="what to do (default: list)")
+    add("names", nargs="*", metavar="AGENT", help="only these (default: all)")
+    add("--json", action="store_true", help="print JSON")
+
+
 def _add_reap(commands: Any) -> None:
     reap = commands.add_parser("reap", help="remove the sandboxes that dead programs have left")
     reap.add_argument("--dry-run", action="store_true", help="say what would be removed, and change nothing")
@@ -108,15 +182,45 @@ def _add_reap(commands: Any) -> None:
     reap.add_argument("--json", action="store_true", help="print JSON")
 
 
+def _add_serve(commands: Any) -> None:
+    add = commands.add_parser("serve", help="grade the patches that agents post").add_argument
+    add("tasks", nargs="?", metavar="TASKS", help="tasks that posts may name by their id alone (default: none)")
+    _add_selection(add)
+    add("--host", default="127.0.0.1", help="address to listen at (default: 127.0.0.1)")
+    add("--port", type=int, default=8080, help="port; 0 takes a free one (default: 8080)")
+    add("--token-file", metavar="FILE", help="the bearer token that every post must show")
+    add("--no-token", action="store_true", help="listen beyond this machine without one")
+    add("--queue", type=int, metavar="N", help="grades that may wait for a worker (default: 1000)")
+    add("--longest-timeout", type=float, metavar="S", help="the most that a post may ask for its tests (default: 7200)")
+    add("--request-timeout", type=float, metavar="S", help="for a whole post, waiting included (default: 14400)")
+    add("--control", choices=("off", "unresolved", "always"), help="when to grade the gold patch too (default: off)")
+    add("--only-loaded", action="store_true", help="take no tasks along with posts")
+    add("--local-sources", action="store_true", help="let them name folders of this machine")
+    add("--body-mib", type=float, metavar="MIB", help="the largest body of a post (default: 64)")
+    add("--drain", type=float, metavar="S", help="how long to finish what was begun when told to stop (default: 600)")
+    add("--no-metrics", action="store_true", help="leave /metrics out")
+    add("--set", action="append", metavar="NAME=VALUE", help="any other setting, by its name on the page about it")
+    add("--results", metavar="DIR", help="where outcomes and logs are kept (default: they are not)")
+    _add_grading(add)
+
+
 def _add_common(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("tasks", metavar="TASKS", help='a bundled name ("mini"), a .jsonl/.json/.parquet file, or a hub id')
+    _add_selection(add)
+    _add_grading(add)
+    add("--results", metavar="DIR", help="where outcomes and logs are kept (default: a new directory)")
+
+
+def _add_selection(add: Callable[..., Any]) -> None:
     add("--instance-ids", nargs="+", metavar="ID", help="only these tasks")
     add("--family", help="harness family of the rows (default: detected)")
     add("--unknown-fields", choices=("error", "ignore"), default="error", help="what to do with fields of no meaning")
+
+
+def _add_grading(add: Callable[..., Any]) -> None:
     add("--provider", default="auto", help="sandbox provider (default: auto)")
     add("--base-image", metavar="IMAGE", help="image to build tasks on, for container providers")
     add("--workers", type=int, metavar="N", help="grades at a time (default: one a processor, at most 8)")
     add("--timeout", type=float, default=1800.0, metavar="S", help="seconds for the tests of one task (default: 1800)")
     add("--policy", default="default", help="what failures mean: default or nemo_gym")
-    add("--results", metavar="DIR", help="where outcomes and logs are kept (default: a new directory)")

@@ -28,7 +28,7 @@ def grade(arguments: argparse.Namespace) -> int:
     """Grade a patch for each task; 0 when each got an Outcome."""
     tasks = _checked(arguments)
     predictions = _predictions(arguments, tasks)
-    output = _fresh_file(arguments.output)
+    output = fresh_file(arguments.output)
     results = Results(arguments.results)
     run = partial(
         measure.grade_many,
@@ -45,7 +45,7 @@ def grade(arguments: argparse.Namespace) -> int:
 def validate(arguments: argparse.Namespace) -> int:
     """Check the tasks; 0, or with --strict 1 unless all of them are healthy."""
     tasks = _checked(arguments)
-    output = _fresh_file(arguments.json)
+    output = fresh_file(arguments.json)
     results = Results(arguments.results)
     health = anyio.run(partial(measure.validate, tasks, n=arguments.n, results=results, **_options(arguments)))
     if output is not None:
@@ -57,13 +57,13 @@ def validate(arguments: argparse.Namespace) -> int:
 def _checked(arguments: argparse.Namespace) -> TaskSet:
     """The tasks, once everything that can be wrong with the arguments is known not to be."""
     if arguments.base_image is not None:
-        _set_base_image(arguments)
+        set_base_image(arguments)
     if arguments.provider != "auto":
         named_provider(arguments.provider)
     return _tasks(arguments, arguments.instance_ids)
 
 
-def _set_base_image(arguments: argparse.Namespace) -> None:
+def set_base_image(arguments: argparse.Namespace) -> None:
     """The option is the setting of that name, for this one run; providers read it as they are made."""
     if arguments.provider in ("auto", "local"):
         problem = f"--base-image is for container providers, which {arguments.provider!r} is not"
@@ -97,7 +97,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _fresh_file(name: str | None) -> Path | None:
+def fresh_file(name: str | None) -> Path | None:
     """An empty file of that name, made now, so that a bad path is known before hours of work."""
     if name is None:
         return None

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from swe_sdk.grading.health import Health
+from swe_sdk.grading.health import KINDS, Health
 from swe_sdk.grading.outcomes import Outcomes
 from swe_sdk.model.outcome import Outcome
+from swe_sdk.shown import neutral, one_line
 from swe_sdk.store.results import Results
 
 if TYPE_CHECKING:
@@ -50,13 +51,23 @@ def show_outcomes(outcomes: Outcomes, results: Results) -> None:
 def show_health(health: Health, results: Results) -> None:
     """A table of tasks, their health, and where the runs are."""
     screen = console()
-    table = make_table("task", "health", "why")
+    table = make_table("task", "health", *KINDS, "flaky", "s", "MiB", "why")
     for task in health[:_MAX_ROWS]:
         why = "; ".join((*task.problems, *((task.mask,) if task.mask else ())))
-        table.add_row(plain(task.instance_id), status_text(task.status), plain(why))
+        runs = (plain(task.passed(kind)) for kind in KINDS)
+        figures = (str(len(task.flaky) or ""), _figure(task.seconds, 2), _figure(task.disk_mib, 0))
+        table.add_row(plain(task.instance_id), status_text(task.status), *runs, *figures, plain(why))
     screen.print(table)
     _and_more(screen, len(health))
+    for name, tests in health.flaky.items():
+        screen.print(neutral(f"\nflaky in {name}: {', '.join(tests)}"), markup=False, soft_wrap=True)
+    for tool, names in health.missing_tools.items():
+        screen.print(neutral(f"\nmissing: {tool}, for {', '.join(names)}"), markup=False, soft_wrap=True)
     screen.print(f"\n{health.summary}\nresults: {results.path}", markup=False, soft_wrap=True)
+
+
+def _figure(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
 
 
 def outcome_table(*first: str) -> Table:
@@ -81,7 +92,7 @@ def show_masks(screen: Console, outcomes: Iterable[Outcome]) -> None:
     """A line for each different mask, in full: what to do about it is at its end, which a table would cut."""
     masks = [outcome.mask for outcome in outcomes if outcome.mask is not None]
     for line, times in Counter(f"{mask.kind} in {mask.stage}: {mask.reason}" for mask in masks).items():
-        screen.print(f"\nmasked, {times} x: {line}", markup=False, soft_wrap=True)
+        screen.print(neutral(f"\nmasked, {times} x: {line}"), markup=False, soft_wrap=True)
 
 
 def outcome_cells(outcome: Outcome) -> tuple[Text, Text, Text, Text, Text]:
@@ -96,7 +107,7 @@ def status_text(status: str) -> Text:
     """A status in its colour."""
     from rich.text import Text
 
-    return Text(status, style=_STYLES[status])
+    return Text(status, style=_STYLES.get(status, ""))
 
 
 def make_table(*headings: str) -> Table:
@@ -112,11 +123,10 @@ def make_table(*headings: str) -> Table:
 
 
 def plain(text: str) -> Text:
-    """Text of a task or a program: never read as markup, cut to what a table can hold."""
+    """Text of a task or a program: never read as markup or control codes, cut to what a table can hold."""
     from rich.text import Text
 
-    line = " ".join(text.split())
-    return Text(line if len(line) <= _MAX_CELL else line[: _MAX_CELL - 1] + "…")
+    return Text(one_line(text, _MAX_CELL))
 
 
 def _and_more(screen: Console, rows: int) -> None:

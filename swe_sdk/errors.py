@@ -11,10 +11,14 @@
     │   ├── UnknownFamily           no recipe has that name
     │   ├── UnknownParser           no log parser has that name
     │   ├── UnknownProvider         no sandbox provider has that name
+    │   ├── UnknownRun              no run has that name
+    │   ├── UnknownRollout          no rollout has that id
+    │   ├── UnknownAgent            no agent has that name
     │   └── PredictionsError        a predictions file is malformed
     ├── PrerequisiteError           this machine lacks something; install it or choose otherwise
     │   ├── MissingTool             a program (python, node, git, ...) was not found
     │   ├── ProviderUnavailable     a sandbox provider cannot work here
+    │   ├── HarnessUnavailable      an agent's harness is not installed, and could not be
     │   └── CapabilityMissing       the provider works, but cannot do this
     ├── SandboxError                the infrastructure under a sandbox failed; never the program's doing
     │   ├── CreateFailed            the sandbox could not be made
@@ -32,6 +36,15 @@
     │   ├── ResetFailed             the repository could not be brought to its base state
     │   ├── TestPatchFailed         the grader's own test patch does not apply
     │   └── EvaluatorFailed         an upstream's own evaluator in the box gave no verdict
+    ├── ModelError                  the model's endpoint failed an agent; never the agent's doing
+    │   ├── ModelUnreachable        there is no connection to it, or it did not answer in time
+    │   │   └── ModelEgressUnavailable  a sandbox cannot reach it
+    │   └── ModelFailed             it answered with an error of its own
+    ├── PatchUnavailable            whoever worked in a sandbox left it so that no patch can be taken from it
+    ├── VerifierError               a verifier elsewhere answered, and not with a verdict
+    │   └── VerifierUnreachable     it could not be reached, or did not answer in time
+    ├── CheckpointError             a checkpoint operation was refused or failed; ``code`` tells which way
+    │   └── CoordinationError       it failed at some participants; names each of them
     └── CommandFailed               ExecResult.check() on a command that did not succeed
 
 What the graded program does is data (an ``ExecResult`` or an ``Outcome``), never an exception. ``SandboxError``,
@@ -41,7 +54,7 @@ What the graded program does is data (an ``ExecResult`` or an ``Outcome``), neve
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 
@@ -136,6 +149,24 @@ class UnknownProvider(_UnknownName):
     kind = "sandbox provider"
 
 
+class UnknownAgent(_UnknownName):
+    """No agent has that name."""
+
+    kind = "agent"
+
+
+class UnknownRun(_UnknownName):
+    """No run has that name, or there are several and none was named."""
+
+    kind = "run"
+
+
+class UnknownRollout(_UnknownName):
+    """No rollout has that id."""
+
+    kind = "rollout"
+
+
 class PredictionsError(InputError):
     """A predictions file is malformed; the message names the line."""
 
@@ -162,6 +193,22 @@ def _missing_tool(tool: str, remedy: str, where: str) -> MissingTool:
 
 class ProviderUnavailable(PrerequisiteError):
     """A sandbox provider cannot work here."""
+
+
+class HarnessUnavailable(PrerequisiteError):
+    """An agent's harness is not installed, and could not be: ``harness`` names it."""
+
+    def __init__(self, harness: str, problem: str, *, remedy: str = "") -> None:
+        super().__init__(f"{harness}: {problem}", remedy=remedy)
+        self.harness = harness
+        self.problem = problem
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_harness_unavailable, (self.harness, self.problem, self.remedy))
+
+
+def _harness_unavailable(harness: str, problem: str, remedy: str) -> HarnessUnavailable:
+    return HarnessUnavailable(harness, problem, remedy=remedy)
 
 
 class CapabilityMissing(PrerequisiteError):
@@ -244,6 +291,63 @@ class TestPatchFailed(GradingError):
 
 class EvaluatorFailed(GradingError):
     """An upstream's own evaluator, run in the box, gave no verdict that can be read."""
+
+
+class ModelError(SweError):
+    """The model's endpoint failed an agent: a fact of the gateway, never of what the agent says."""
+
+
+class ModelUnreachable(ModelError):
+    """There is no connection to the model's endpoint, or it did not answer in time."""
+
+
+class ModelEgressUnavailable(ModelUnreachable):
+    """The model's endpoint cannot be reached from within a sandbox."""
+
+
+class ModelFailed(ModelError):
+    """The model's endpoint answered with an error that is not the caller's: of the server, of its limits, of its key."""
+
+
+class PatchUnavailable(SweError):
+    """Whoever worked in a sandbox left it so that no patch can be taken from it; a fresh one gives one."""
+
+
+class VerifierError(SweError):
+    """A verifier elsewhere answered, and not with a verdict: it refuses the request, or failed."""
+
+
+class VerifierUnreachable(VerifierError):
+    """A verifier elsewhere could not be reached, or did not answer in time; the patch may still be graded later."""
+
+
+class CheckpointError(SweError):
+    """A checkpoint operation was refused or failed; ``code`` is one of :data:`swe_sdk.checkpoint.codes.CODES`."""
+
+    def __init__(self, code: str, detail: str, *, remedy: str = "") -> None:
+        super().__init__(f"{code}: {detail}", remedy=remedy)
+        self.code = code
+        self.detail = detail
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_checkpoint_error, (self.code, self.detail, self.remedy))
+
+
+def _checkpoint_error(code: str, detail: str, remedy: str) -> CheckpointError:
+    return CheckpointError(code, detail, remedy=remedy)
+
+
+class CoordinationError(CheckpointError):
+    """A checkpoint operation failed at some participants: ``failures`` has what each of them said, by its name."""
+
+    def __init__(self, operation: str, failures: Mapping[str, str]) -> None:
+        self.operation = operation
+        self.failures = dict(failures)
+        told = "; ".join(f"{name}: {detail}" for name, detail in self.failures.items())
+        super().__init__("checkpoint_error", f"{operation} failed at {told}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.operation, self.failures))
 
 
 class CommandFailed(SweError):

@@ -10,6 +10,7 @@ from swe_sdk.grading import batch, verify
 from swe_sdk.grading import validate as control_runs
 from swe_sdk.grading.health import Health
 from swe_sdk.grading.outcomes import Outcomes
+from swe_sdk.grading.settings import DEFAULT_DISK_MIB
 from swe_sdk.model.outcome import Outcome
 from swe_sdk.model.patch import Patch
 from swe_sdk.model.policy import Policy
@@ -31,6 +32,7 @@ async def grade(
     tests_timeout_s: float = 1800.0,
     attempt_timeout_s: float | None = None,
     build_timeout_s: float = 1800.0,
+    disk_mib: int | None = DEFAULT_DISK_MIB,
     retries: int = 1,
     results: ResultsLike = None,
     share: bool = True,
@@ -44,10 +46,11 @@ async def grade(
     ``retries`` times, each in a fresh sandbox.
 
     ``tests_timeout_s`` is for the tests alone, ``attempt_timeout_s`` (default: ten minutes more) for a whole attempt,
-    ``build_timeout_s`` for an environment that must be built first; ``on_progress`` hears of its steps. Without
-    ``results``, all single grades of this process share one directory; ``outcome.artifacts`` has the paths of log,
-    patch and record. Equal grades at the same time share one execution (``share``); ``reuse=True`` takes an earlier
-    outcome of the same content key, unless it was masked.
+    ``build_timeout_s`` for an environment that must be built first; ``on_progress`` hears of its steps. ``disk_mib``
+    bounds all that the graded programs write: going beyond is their own failure. Without ``results``, all single grades
+    of this process share one directory; ``outcome.artifacts`` has the paths of log, patch and record. Equal grades at
+    the same time share one execution (``share``); ``reuse=True`` takes an earlier outcome of the same content key,
+    unless it was masked.
 
     Raises ``InputError`` for arguments that make no sense.
     """
@@ -59,6 +62,7 @@ async def grade(
         tests_timeout_s=tests_timeout_s,
         attempt_timeout_s=attempt_timeout_s,
         build_timeout_s=build_timeout_s,
+        disk_mib=disk_mib,
         retries=retries,
         results=process_results() if results is None else _opened(results),
         share=share,
@@ -77,6 +81,7 @@ async def grade_many(
     tests_timeout_s: float = 1800.0,
     attempt_timeout_s: float | None = None,
     build_timeout_s: float = 1800.0,
+    disk_mib: int | None = DEFAULT_DISK_MIB,
     retries: int = 1,
     results: ResultsLike = None,
     progress: bool = True,
@@ -101,6 +106,7 @@ async def grade_many(
         tests_timeout_s=tests_timeout_s,
         attempt_timeout_s=attempt_timeout_s,
         build_timeout_s=build_timeout_s,
+        disk_mib=disk_mib,
         retries=retries,
     )
 
@@ -115,6 +121,7 @@ async def validate(
     tests_timeout_s: float = 1800.0,
     attempt_timeout_s: float | None = None,
     build_timeout_s: float = 1800.0,
+    disk_mib: int | None = DEFAULT_DISK_MIB,
     retries: int = 1,
     results: ResultsLike = None,
     progress: bool = True,
@@ -135,6 +142,7 @@ async def validate(
         tests_timeout_s=tests_timeout_s,
         attempt_timeout_s=attempt_timeout_s,
         build_timeout_s=build_timeout_s,
+        disk_mib=disk_mib,
         retries=retries,
     )
 

@@ -43,12 +43,14 @@ RUN = [name for name, page in PAGES.items() if "```python" in page and name not 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 ELSEWHERE = re.compile(r"/(?:root|work|home)/(?!agent)\w+")
 FLOORS = (
-    {"errors", "files", "paths", "model"},
+    {"errors", "files", "paths", "model", "shown", "config"},
     {"sandbox"},
+    {"agents"},
     {"recipes"},
     {"grading"},
     {"store"},
-    {"measure", "testing", "aio"},
+    {"rollouts", "checkpoint"},
+    {"measure", "reverify", "testing", "aio", "server", "metrics", "exports", "imports", "runs"},
 )
 
 
@@ -115,6 +117,8 @@ def test_commands_are_understood(page: str) -> None:
             assert _parser().parse_args(arguments)
         elif program == "python":
             assert arguments[:2] in (["-m", "benchmarks"], ["-m", "benchmarks.parity"])  # run whole by their own tests
+        elif program.startswith("scripts/"):
+            assert os.access(ROOT / program, os.X_OK)
         else:
             assert program in (".", "swe-sdk")
 
@@ -249,7 +253,7 @@ def test_public_names_are_in_the_reference() -> None:
     shown = set(re.findall(r"^::: [\w.]+?\.(\w+)$", reference, re.MULTILINE))
     within = {"environment": ("DirectorySource", "GitSource", "ImageEnvironment", "SdistSource", "SourceEnvironment")}
     shown |= {name for module in shown & within.keys() for name in within[module]}
-    assert set(swe.__all__) - shown <= {"DEFAULT_POLICY", "aio", "errors", "testing"}
+    assert set(swe.__all__) - shown <= {"DEFAULT_POLICY", "agents", "aio", "errors", "testing"}
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

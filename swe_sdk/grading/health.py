@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 from pydantic import Field
 
@@ -17,14 +17,16 @@ if TYPE_CHECKING:
 
 HealthStatus = Literal["healthy", "unhealthy", "unknown"]
 Kind = Literal["gold", "empty", "wrong"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class TaskHealth(Record):
     """One task's control runs.
 
     ``healthy``: each gold run resolved, the empty and the wrong patch did not. ``unhealthy``: ``problems`` say why not.
-    ``unknown``: some run was masked (``mask``), and nothing that was measured is wrong. ``flaky`` names required tests
-    whose status differed between equal runs. ``runs`` has the status of each run, by kind of patch.
+    ``unknown``: some run was masked (``mask``), and nothing that was measured is wrong; ``missing_tool`` is the program
+    that it was masked for, where it was for one. ``flaky`` names required tests whose status differed between equal
+    runs. ``runs`` has the status of each run, by kind of patch.
     """
 
     instance_id: str
@@ -32,18 +34,30 @@ class TaskHealth(Record):
     problems: tuple[str, ...] = ()
     flaky: tuple[str, ...] = ()
     mask: str | None = None
+    missing_tool: str | None = None
     runs: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    seconds: float | None = None
+    """Of one grade of the gold patch, on average; without the building of its environment."""
+    build_s: float = 0.0
+    """Until the environment was there: what the run that built it waited; next to nothing where it was found ready."""
+    disk_mib: float | None = None
+    """What all files of the environment take up, those of its image included; None where it could not be looked at."""
 
     @property
     def healthy(self) -> bool:
         """Whether the task can be trusted."""
         return self.status == "healthy"
 
+    def passed(self, kind: Kind) -> str:
+        """How many runs of a patch resolved the task, such as ``3/3``; empty where there were none."""
+        runs = self.runs.get(kind, ())
+        return f"{runs.count('resolved')}/{len(runs)}" if runs else ""
 
-def health_of(instance_id: str, runs: dict[Kind, list[Outcome]]) -> TaskHealth:
+
+def health_of(instance_id: str, runs: dict[Kind, list[Outcome]], disk_mib: float | None = None) -> TaskHealth:
     """The verdict on the control runs of one task. Pure."""
     problems = tuple(_problems(runs))
-    masked = next((o.mask for outcomes in runs.values() for o in outcomes if o.mask is not None), None)
+    masked = next((o.mask for o in _all(runs) if o.mask is not None), None)
     flaky = sorted({name for outcomes in runs.values() for name in flaky_tests(outcomes)})
     return TaskHealth(
         instance_id=instance_id,
@@ -51,8 +65,21 @@ def health_of(instance_id: str, runs: dict[Kind, list[Outcome]]) -> TaskHealth:
         problems=problems,
         flaky=tuple(flaky),
         mask=None if masked is None else f"{masked.kind} in {masked.stage}: {masked.reason}",
+        missing_tool=None if masked is None else masked.evidence.get("tool"),
         runs={kind: tuple(o.status for o in outcomes) for kind, outcomes in runs.items()},
+        seconds=_mean_seconds(runs.get("gold", [])),
+        build_s=max((o.timings_s.get("environment", 0.0) for o in _all(runs)), default=0.0),
+        disk_mib=disk_mib,
     )
+
+
+def _all(runs: dict[Kind, list[Outcome]]) -> Iterator[Outcome]:
+    return (outcome for outcomes in runs.values() for outcome in outcomes)
+
+
+def _mean_seconds(outcomes: Iterable[Outcome]) -> float | None:
+    times = [o.timings_s.get("total", 0.0) - o.timings_s.get("environment", 0.0) for o in outcomes if not o.masked]
+    return round(sum(times) / len(times), 3) if times else None
 
 
 def flaky_tests(outcomes: Iterable[Outcome]) -> list[str]:
@@ -117,6 +144,12 @@ class Health(Sequence[TaskHealth]):
         return {task.instance_id: task.flaky for task in self._tasks if task.flaky}
 
     @property
+    def missing_tools(self) -> dict[str, tuple[str, ...]]:
+        """Programs that are not there, each with the tasks that could not be measured without it."""
+        tools = dict.fromkeys(task.missing_tool for task in self._tasks if task.missing_tool is not None)
+        return {tool: tuple(t.instance_id for t in self._tasks if t.missing_tool == tool) for tool in tools}
+
+    @property
     def summary(self) -> str:
         """One line."""
         count = {status: sum(t.status == status for t in self._tasks) for status in ("healthy", "unhealthy", "unknown")}
@@ -128,6 +161,9 @@ class Health(Sequence[TaskHealth]):
             "healthy": self.healthy,
             "summary": self.summary,
             "path": None if self.path is None else str(self.path),
+            "flaky": {name: list(tests) for name, tests in self.flaky.items()},
+            "missing_tools": {tool: list(names) for tool, names in self.missing_tools.items()},
+            "disk_mib": round(sum(task.disk_mib or 0.0 for task in self._tasks), 1),
             "tasks": [task.model_dump(mode="json") for task in self._tasks],
         }
 
@@ -145,16 +181,21 @@ class Health(Sequence[TaskHealth]):
         return f"<p>{escape(self.summary)}</p><table><tr>{head}</tr>{rows}</table>"
 
 
-_COLUMNS = ("instance_id", "status", "gold", "empty", "wrong", "flaky", "problems", "mask")
+_COLUMNS = (
+    *("instance_id", "status", "gold", "empty", "wrong", "flaky", "seconds", "build_s", "disk_mib"),
+    *("problems", "mask"),
+)
 
 
 def _row(task: TaskHealth) -> dict[str, Any]:
-    runs = {kind: ", ".join(task.runs.get(kind, ())) for kind in ("gold", "empty", "wrong")}
     return {
         "instance_id": task.instance_id,
         "status": task.status,
-        **runs,
+        **{kind: task.passed(kind) for kind in KINDS},
         "flaky": ", ".join(task.flaky),
+        "seconds": task.seconds,
+        "build_s": round(task.build_s, 2),
+        "disk_mib": task.disk_mib,
         "problems": "; ".join(task.problems),
         "mask": task.mask or "",
     }

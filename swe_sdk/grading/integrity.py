@@ -8,13 +8,19 @@ from dataclasses import dataclass
 
 from swe_sdk.errors import ResetFailed, TestPatchFailed
 from swe_sdk.grading.box_git import BoxGit, problem, safe_paths
-from swe_sdk.grading.runner_files import runner_files, shadowing, touched_paths
+from swe_sdk.grading.build_files import MAX_BYTES, Change
+from swe_sdk.grading.runner_files import build_files, runner_files, shadowing, touched_paths
 from swe_sdk.model.patch import Patch
 from swe_sdk.model.task import GradingSpec
 from swe_sdk.recipes.contract import Rung
 
 _ARCHIVE_BYTES = 256 << 20
 _PRESENT = """for path do if [ -e "$path" ] || [ -L "$path" ]; then printf '%s\\0' "$path"; fi; done"""
+
+_PLAIN = ("sh", "-c", '[ -f "$1" ] && [ ! -L "$1" ] && exec cat -- "$1"')
+_OF_GIT = ("git", "cat-file", "blob")
+_LOOKED_INTO = 32
+"""Of so many changed build files it is asked whether their change is harmless; the others are not."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +51,42 @@ class Touched:
 async def suspects(git: BoxGit, base_commit: str, paths: Sequence[bytes], spec: GradingSpec) -> Touched:
     """Those among the changed ``paths``. Raises ``ResetFailed``, and what the sandbox raises."""
     hidden = frozenset(touched_paths(spec.test_patch))
-    asked = safe_paths(shadowing(paths, spec))
+    builds = build_files(paths, spec)
+    asked = safe_paths(paths if builds else shadowing(paths, spec))
     in_base = await git.over(asked, ["git", "--literal-pathspecs", "ls-tree", "-z", "--name-only", base_commit, "--"])
-    if not in_base.ok:
+    if not in_base.ok or in_base.truncated:
         raise ResetFailed(f"could not read the base commit: {problem(in_base)}")
-    runner = runner_files(paths, spec, frozenset(in_base.stdout_bytes.split(b"\0")))
+    known = frozenset(in_base.stdout_bytes.split(b"\0"))
+    runner = runner_files(paths, spec, known)
+    if builds:
+        own = [path for path in paths if path not in hidden and path not in runner]
+        harmless = await _harmless(git, base_commit, builds[:_LOOKED_INTO], own, known)
+        runner = tuple(path for path in runner if path not in harmless)
     return Touched(tuple(path for path in paths if path in hidden), runner)
+
+
+async def _harmless(
+    git: BoxGit, base_commit: str, builds: Sequence[bytes], own: Sequence[bytes], in_base: frozenset[bytes]
+) -> frozenset[bytes]:
+    """The build files whose change says nothing of how tests run: as they lie there, not as the patch tells it."""
+    asked = safe_paths([*builds, *own])
+    listed = await git.over(asked, ["sh", "-c", _PRESENT, "present"], output_bytes=1 << 24)
+    present = frozenset(listed.stdout_bytes.split(b"\0"))
+    added = frozenset(path for path in own if path in present and path not in in_base)
+    removed = frozenset(path for path in own if path not in present)
+    harmless = set()
+    for path in builds:
+        after = await _content(git, [*_PLAIN, "plain"], path)
+        before = await _content(git, _OF_GIT, base_commit.encode() + b":" + path) if path in in_base else b""
+        if after is not None and before is not None and Change(path, before, after, added, removed).is_harmless:
+            harmless.add(path)
+    return frozenset(harmless)
+
+
+async def _content(git: BoxGit, command: Sequence[str], path: bytes) -> bytes | None:
+    """What the command prints of a file; None where it is no plain file, or a very large one."""
+    result = await git.over(safe_paths([path]), command, output_bytes=4 * MAX_BYTES)
+    return result.stdout_bytes if result.ok and not result.truncated else None
 
 
 async def take_back(git: BoxGit, base_commit: str, paths: Sequence[bytes], gold: Patch | None) -> None:

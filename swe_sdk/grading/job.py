@@ -14,7 +14,7 @@ from swe_sdk.model.patch import Patch
 from swe_sdk.model.policy import Policy
 from swe_sdk.model.task import Task
 from swe_sdk.recipes.contract import Recipe
-from swe_sdk.sandbox.contract import Box, SandboxProvider
+from swe_sdk.sandbox.contract import Box, Limits, SandboxProvider
 from swe_sdk.sandbox.prepared import PreparedEnvironment
 
 TEARDOWN_CAP_S = 30.0
@@ -44,8 +44,9 @@ async def fresh_box(job: Job, trace: Trace) -> AsyncIterator[Box]:
     A teardown that fails or takes too long is flagged ``teardown_failed``: it does not change a verdict, and the
     provider keeps a record of what is left.
     """
+    limits = Limits(disk_mib=job.settings.disk_mib)
     with trace.step("create", "create"):
-        box = await job.provider.create(job.prepared.spec())
+        box = await job.provider.create(job.prepared.spec().model_copy(update={"limits": limits}))
     try:
         yield box
     finally:

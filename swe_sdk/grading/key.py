@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from swe_sdk.model.ids import content_key
 from swe_sdk.model.patch import Patch
 from swe_sdk.model.policy import Policy
 from swe_sdk.model.task import Task
 from swe_sdk.recipes.contract import Recipe
 
-GRADER_VERSION = "2"
+GRADER_VERSION = "3"
 """Changes whenever this package may give another verdict on the same input."""
 
 
@@ -20,7 +22,7 @@ def grading_key(
     policy: Policy,
     provider: str,
     environment_key: str | None,
-    timeouts_s: dict[str, float],
+    bounds: Mapping[str, float | None],
 ) -> str:
     """Sha256 over the whole grading input, hidden tests and versions included.
 
@@ -36,6 +38,6 @@ def grading_key(
             "recipe": recipe and [recipe.family, recipe.version],
             "policy": policy.fingerprint,
             "provider": provider,
-            "timeouts_s": timeouts_s,
+            "bounds": dict(bounds),
         }
     )

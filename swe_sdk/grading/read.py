@@ -75,6 +75,9 @@ def _failure(job: Job, result: ExecResult, statuses: Mapping[str, str], log: Run
         return Failure("timeout", "tests", reason, {"log_tail": log.tail()})
     if result.status == "oom":
         return Failure("memory_limit", "tests", "the tests went beyond the memory limit", {"log_tail": log.tail()})
+    if result.over_limit == "disk_mib":
+        reason = f"the tests wrote more than {job.settings.disk_mib} MiB (the limit is the setting disk_mib)"
+        return Failure("disk_limit", "tests", reason, {"log_tail": log.tail()})
     if not statuses:
         reason = f"no test result could be read: the test command {result.summary}"
         return Failure("unparseable", "parse", reason, {"log_tail": log.tail()})

@@ -10,35 +10,20 @@ import re
 import sys
 from collections.abc import Container, Iterable, Sequence
 
+from swe_sdk.grading.runner_names import builds, configures, tools_of
 from swe_sdk.grading.words import shell_words
 from swe_sdk.model.patch import Patch
 from swe_sdk.model.task import GradingSpec
 
-_NAMES = frozenset(
-    # Python: what pytest, tox, setuptools and the interpreter itself read
-    b"conftest.py pytest.ini .pytest.ini pytest.toml .pytest.toml tox.ini tox.toml noxfile.py setup.cfg setup.py"
-    b" pyproject.toml sitecustomize.py usercustomize.py .coveragerc"
-    # JavaScript
-    b" package.json .npmrc .yarnrc .yarnrc.yml .pnp.cjs .taprc .nycrc .swcrc jasmine.json"
-    # variables and attributes
-    b" .env .flaskenv .envrc .gitattributes".split()
-)
-_PATTERNS = re.compile(
-    rb"""
-      .*\.(?:pth|py[cod]|so)                                      # paths; compiled code, which goes before its source
-    | \.(?:mocharc|babelrc|nycrc|c8rc)(?:\..*)?
-    | (?:jest|vitest|vite|ava|babel|karma|mocha|playwright|cypress|web-test-runner)\.(?:config|conf|workspace)\..*
-    | tsconfig(?:\..*)?\.json
-    """,
-    re.VERBOSE,
-)
-_FOLDERS = re.compile(rb"node_modules|site-packages|__pycache__|.*\.(?:egg-info|dist-info)", re.IGNORECASE)
 _OWN_RUNNERS = frozenset(
     b"tests/runtests.py django/test/runner.py bin/test sympy/testing/runtests.py sympy/utilities/runtests.py".split()
 )
 """Runners that are part of the repository which they test."""
 _TEST_FOLDERS = frozenset((b"tests", b"test", b"__tests__", b"spec", b"specs"))
-_TEST_MODULE = re.compile(rb"tests?\.py|test[_-].*|.*[_-]tests?\.\w+|.*\.(?:test|spec)\.\w+|.*_spec\.\w+")
+_TEST_MODULE = re.compile(
+    rb"tests?\.py|test[_-].*|.*[_-]tests?\.\w+|.*\.(?:test|spec)\.\w+|.*_spec\.\w+"
+    rb"|.*(?:Tests?|Spec|IT)\.(?:java|kt|groovy|scala|php|cs|swift)"
+)
 _SHADOWED = frozenset(name.encode() for name in sys.stdlib_module_names) | frozenset(
     # of the standard library until Python 3.11 and 3.12: ours may be younger than the box's
     b"asynchat asyncore distutils imp smtpd aifc audioop cgi cgitb chunk crypt imghdr lib2to3 mailcap msilib nis"
@@ -47,6 +32,16 @@ _SHADOWED = frozenset(name.encode() for name in sys.stdlib_module_names) | froze
     b" exceptiongroup importlib_metadata colorama pygments typing_extensions xdist hypothesis coverage nose".split()
 )
 _MODULE = re.compile(rb"([^/.]+)(?:\.py|/__init__\.py)")
+_OTHER_MODULES = re.compile(
+    rb"""
+      (?:.*/)?(?:org/(?:junit|testng|hamcrest|opentest4j)|junit/framework)/.*\.(?:java|kt)  # classes go before jars
+    | (?:.*/)?lib/(?:minitest|rspec|test/unit|power_assert)(?:/.*)?\.rb                     # as lib goes before gems
+    | (?:.*/)?lib/(?:Test/(?:More|Simple|Builder|Harness)|Test2)(?:/.*)?(?:\.pm)?
+    | (?:src/|lib/)?(?:busted|luassert|luaunit)(?:/.*)?\.lua
+    """,
+    re.VERBOSE,
+)
+"""Runners of other languages, where a repository can have files that are found before theirs."""
 
 
 def touched_paths(patch: Patch) -> tuple[bytes, ...]:
@@ -54,11 +49,15 @@ def touched_paths(patch: Patch) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(path for file in patch.files for path in file.paths))
 
 
-def runner_files(paths: Sequence[bytes], spec: GradingSpec, in_base: Container[bytes] = ()) -> tuple[bytes, ...]:
+def runner_files(
+    paths: Sequence[bytes], spec: GradingSpec, in_base: Container[bytes] = (), harmless: Container[bytes] = ()
+) -> tuple[bytes, ...]:
     """Which changed ``paths`` decide how the hidden tests run, in their order, but for the hidden tests themselves.
 
     * Files that configure a runner or an interpreter, wherever they lie, and runners that the repository brings along;
       files that the test command names.
+    * Files by which the programs of the test command build (``Makefile``, ``pom.xml``), but for ``harmless`` ones: see
+      :func:`build_files`.
     * What is imported in the place of something else: compiled code, a package beside a hidden test of its name, and
       (where they are not ``in_base``) modules at the top named like one of the standard library or of pytest.
     * Whatever surrounds the hidden tests in their folder, such as ``tests/__init__.py``, but for new test modules:
@@ -68,7 +67,7 @@ def runner_files(paths: Sequence[bytes], spec: GradingSpec, in_base: Container[b
     rules = _Rules(hidden, spec)
 
     def decides(path: bytes) -> bool:
-        if rules.matches(path):
+        if rules.matches(path) or (rules.builds(path) and path not in harmless):
             return True
         return rules.is_test_beside(path) if path in in_base else rules.shadows_a_module(path)
 
@@ -79,6 +78,13 @@ def shadowing(paths: Sequence[bytes], spec: GradingSpec) -> list[bytes]:
     """Those of ``paths`` of which :func:`runner_files` must know whether they are in the base."""
     rules = _Rules(frozenset(touched_paths(spec.test_patch)), spec)
     return [path for path in paths if rules.shadows_a_module(path) or rules.is_test_beside(path)]
+
+
+def build_files(paths: Sequence[bytes], spec: GradingSpec) -> list[bytes]:
+    """Those of ``paths`` that are runner files only for what they say of the build, which may be harmless."""
+    hidden = frozenset(touched_paths(spec.test_patch))
+    rules = _Rules(hidden, spec)
+    return [path for path in paths if path not in hidden and rules.builds(path) and not rules.matches(path)]
 
 
 def shown(paths: Iterable[bytes]) -> list[str]:
@@ -93,6 +99,7 @@ class _Rules:
         folders = {path.rpartition(b"/")[0] for path in hidden}
         roots = {root for path in hidden if (root := _test_root(path)) is not None}
         self._named = _paths_in(spec.test_command)
+        self._tools = tools_of(shell_words(f"{spec.prelude}\n{spec.test_command}"))
         self._test_roots = tuple(root + b"/" for root in roots)
         self._import_roots = tuple(root + b"/" if root else b"" for root in {b"", b"src", b"lib", *roots, *folders})
         self._packages = tuple({path.removesuffix(b".py") + b"/" for path in hidden if path.endswith(b".py")})
@@ -106,12 +113,16 @@ class _Rules:
     def matches(self, path: bytes) -> bool:
         """Whether a rule of :func:`runner_files` holds for a path, new or not."""
         return (
-            _configures(path)
+            configures(path)
             or path in self._named
             or path in _OWN_RUNNERS
             or self._shadows_a_hidden_test(path)
             or self._surrounds_hidden_tests(path)
         )
+
+    def builds(self, path: bytes) -> bool:
+        """Whether a program of the test command takes from this file how it builds and tests."""
+        return builds(path, self._tools)
 
     def _shadows_a_hidden_test(self, path: bytes) -> bool:
         """A package goes before a module of its name, and a module before a folder that is no package."""
@@ -122,7 +133,7 @@ class _Rules:
 
         Or before the tests are: pytest imports the packages around them.
         """
-        if path in self._packages_above:
+        if path in self._packages_above or _OTHER_MODULES.fullmatch(path) is not None:
             return True
         below = (path[len(root) :] for root in self._import_roots if path.startswith(root))
         names = (match[1] for rest in below if (match := _MODULE.fullmatch(rest)) is not None)
@@ -134,13 +145,6 @@ class _Rules:
 
     def _surrounds_hidden_tests(self, path: bytes) -> bool:
         return path.startswith(self._test_roots) and _TEST_MODULE.fullmatch(path.rpartition(b"/")[2]) is None
-
-
-def _configures(path: bytes) -> bool:
-    *folders, name = path.split(b"/")
-    if name in _NAMES or _PATTERNS.fullmatch(name) is not None:
-        return True
-    return any(_FOLDERS.fullmatch(folder) is not None for folder in folders)
 
 
 def _parents(path: bytes) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""How long a grade may take, and how often it may be tried."""
+"""How long a grade may take, how much it may write, and how often it may be tried."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from pydantic import Field, ValidationError, model_validator
 from swe_sdk.errors import InputError
 from swe_sdk.model.record import Record
 
+DEFAULT_DISK_MIB = 16 << 10
+"""Far more than any known task writes, and far less than the disk of a machine that grades."""
 _SET_UP_SHARE = 0.9
 """The part of an attempt's spare time that everything before the tests may use; the rest is for the teardown."""
 
 
 class GradeSettings(Record):
-    """Deadlines of one grade, in seconds. Make it with :meth:`of`."""
+    """Bounds of one grade. Make it with :meth:`of`."""
 
     tests_timeout_s: float = Field(default=1800.0, gt=0)
     """For the tests alone. Running out of it is the submission's doing."""
@@ -24,6 +26,12 @@ class GradeSettings(Record):
     """For building the environment, where it is not there yet."""
     retries: int = Field(default=1, ge=0, le=10)
     """Further attempts, each in a fresh sandbox, after a mask that is worth a retry."""
+
+    disk_mib: int | None = Field(default=DEFAULT_DISK_MIB, gt=0)
+    """All files that patch, preparation and tests may write; going beyond is the submission's doing. None: no limit.
+
+    Kept where the provider says so (``swe-sdk doctor``).
+    """
 
     @model_validator(mode="after")
     def _ordered(self) -> GradeSettings:
@@ -51,6 +59,6 @@ class GradeSettings(Record):
         return (self.attempt_timeout_s - self.tests_timeout_s) * _SET_UP_SHARE
 
     @property
-    def timeouts_s(self) -> dict[str, float]:
-        """What can change a verdict, for the content key."""
-        return {"tests": self.tests_timeout_s, "attempt": self.attempt_timeout_s}
+    def bounds(self) -> dict[str, float | None]:
+        """What can change a verdict, for the content key: two times in seconds, and the limit of the disk in MiB."""
+        return {"tests": self.tests_timeout_s, "attempt": self.attempt_timeout_s, "disk_mib": self.disk_mib}

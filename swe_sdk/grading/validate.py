@@ -9,6 +9,7 @@ import anyio
 
 from swe_sdk.errors import InputError
 from swe_sdk.grading.batch import limiter_of, says_where_it_stopped
+from swe_sdk.grading.footprint import footprints, named
 from swe_sdk.grading.health import Health, Kind, health_of
 from swe_sdk.grading.progress import progress_bar
 from swe_sdk.grading.sink import OutcomeSink
@@ -56,8 +57,15 @@ async def validate(
             for index, plan in enumerate(plans):
                 for kind, patch in plan:
                     group.start_soon(one, index, kind, patch)
-    health = [health_of(task.instance_id, runs) for task, runs in zip(tasks, done, strict=True)]
+    measured = [task.environment for task, runs in zip(tasks, done, strict=True) if _any_measured(runs)]
+    disk = await footprints(measured, provider, limiter)
+    rows = zip(tasks, done, strict=True)
+    health = [health_of(task.instance_id, runs, disk.get(named(task.environment))) for task, runs in rows]
     return Health(health, path=path)
+
+
+def _any_measured(runs: dict[Kind, list[Outcome]]) -> bool:
+    return any(not outcome.masked for outcomes in runs.values() for outcome in outcomes)
 
 
 def _plan(task: Task, n: int) -> list[tuple[Kind, Patch]]:

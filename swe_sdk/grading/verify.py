@@ -17,7 +17,7 @@ from swe_sdk.grading.job import Job
 from swe_sdk.grading.key import grading_key
 from swe_sdk.grading.measure import measure
 from swe_sdk.grading.needs import with_mounts
-from swe_sdk.grading.settings import GradeSettings
+from swe_sdk.grading.settings import DEFAULT_DISK_MIB, GradeSettings
 from swe_sdk.grading.single_flight import FlightCancelled, SingleFlight
 from swe_sdk.grading.sink import OutcomeSink
 from swe_sdk.grading.trace import Trace
@@ -60,6 +60,7 @@ async def grade(
     tests_timeout_s: float = 1800.0,
     attempt_timeout_s: float | None = None,
     build_timeout_s: float = 1800.0,
+    disk_mib: int | None = DEFAULT_DISK_MIB,
     retries: int = 1,
     results: OutcomeSink | None = None,
     share: bool = True,
@@ -73,8 +74,9 @@ async def grade(
     sandbox; ``evidence["earlier_attempts"]`` keeps what they met.
 
     ``tests_timeout_s`` is for the tests alone, ``attempt_timeout_s`` (default: ten minutes more) for a whole attempt,
-    ``build_timeout_s`` for an environment that must be built first (``on_progress`` hears of its steps). With
-    ``results``, log, patch and outcome are on disk before this returns.
+    ``build_timeout_s`` for an environment that must be built first (``on_progress`` hears of its steps). ``disk_mib``
+    is for all files that the graded programs write. With ``results``, log, patch and outcome are on disk before this
+    returns.
 
     Equal grades that run at the same time in one event loop share one execution (``share``); none of their callers can
     cancel it for the others. ``reuse=True`` accepts an earlier outcome of the same content key from this loop;
@@ -86,6 +88,7 @@ async def grade(
         tests_timeout_s=tests_timeout_s,
         attempt_timeout_s=attempt_timeout_s,
         build_timeout_s=build_timeout_s,
+        disk_mib=disk_mib,
         retries=retries,
     )
     request = Request(task, Patch.of(patch), provider, get_policy(policy), settings, results, share, reuse, on_progress)
@@ -158,7 +161,7 @@ def _key(request: Request, *, recipe: Recipe | None, provider: str, environment_
         policy=request.policy,
         provider=provider,
         environment_key=environment_key,
-        timeouts_s=request.settings.timeouts_s,
+        bounds=request.settings.bounds,
     )
 
 

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from swe_sdk.model.environment import DirectorySource, GitSource, SdistSource, Source, SourceEnvironment
+from swe_sdk.paths import bundled_datasets_dir
 from swe_sdk.recipes.row import Row
 
 SOURCES = ("sdist", "git", "directory")
@@ -59,13 +60,13 @@ def _is_remote(url: str) -> bool:
 
 
 def _folder(row: Row, name: str, root: Path) -> Path:
-    """The existing folder ``name``; a relative one must lie, links resolved, inside ``root``."""
+    """The existing folder ``name``; a relative one must lie, links resolved, in ``root`` or the bundled data sets."""
     try:
-        base, folder = root.resolve(), (root / name).resolve()
+        base, bundled, folder = root.resolve(), bundled_datasets_dir().resolve(), (root / name).resolve()
         is_folder = folder.is_dir()
     except (OSError, RuntimeError) as error:  # a name that is too long, a circle of links
         raise row.error(f"the directory {name!r} cannot be read: {error}") from None
-    if not Path(name).is_absolute() and not folder.is_relative_to(base):
+    if not Path(name).is_absolute() and not any(map(folder.is_relative_to, (base, bundled))):
         raise row.error(f"the directory {name!r} lies outside {base}", "move it there, or give an absolute path")
     if not is_folder:
         raise row.error(f"there is no directory {folder}", f"relative paths start at {base}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swe_sdk.grading.runner_files import runner_files, shadowing, touched_paths
+from swe_sdk.grading.runner_files import build_files, runner_files, shadowing, touched_paths
 from swe_sdk.model.patch import Patch
 from swe_sdk.model.task import GradingSpec
 from swe_sdk.recipes.dataset import load_tasks
@@ -33,12 +33,20 @@ vitest.config.mjs vite.config.js
 vitest.workspace.ts karma.conf.js babel.config.json .babelrc .babelrc.js tsconfig.json tsconfig.test.json .nycrc .taprc
 node_modules/mocha/index.js a/site-packages/x.py pkg.egg-info/entry_points.txt src/pkg.egg-info/PKG-INFO
 x-1.dist-info/METADATA pkg/__pycache__/core.cpython-311.pyc pkg/core.so tests/test_top.cpython-311-x86_64-linux-gnu.so
+unittest.cfg nose2.cfg .noserc hatch.toml bunfig.toml deno.json jest.setup.js jest.setup.ts vitest.setup.mts
+jest-setup.js setupTests.ts src/setup-jest.js gulpfile.js Gruntfile.js __mocks__/fs.js src/__mocks__/a.ts __snapshots__/a.snap
+.rspec .rspec-local spec_helper.rb engines/x/rails_helper.rb .bundle/config cucumber.yml
+phpunit.xml phpunit.xml.dist phpunit.dist.xml a/phpunit.xml Pest.php codeception.yml .proverc .busted
+.cargo/config.toml crates/x/.cargo/config .mvn/jvm.config junit-platform.properties
+src/main/resources/META-INF/services/org.junit.jupiter.api.extension.Extension
+lib/x.jar target/classes/A.class src/calc.o libx.a x.dylib
 tests/runtests.py django/test/runner.py bin/test sympy/testing/runtests.py d\xe9/tox.ini
 """
 HONEST = """
 pkg/core.py my_conftest.py docs/conf.py setup.cfg.txt pkg/setup_helpers.py README.md package.json.md pkg/json.py
-pkg/core/random.py src/pkg/types.py pkg/tests.py lib/pkg/io/__init__.py environment.yml Makefile
-CMakeLists.txt Cargo.toml go.mod src/_pytest/logging.py changelog/1.rst requirements.txt pkg/testing.py .gitignore
+pkg/core/random.py src/pkg/types.py pkg/tests.py lib/pkg/io/__init__.py environment.yml Cargo.lock go.sum
+src/_pytest/logging.py changelog/1.rst requirements.txt pkg/testing.py .gitignore src/setup.js src/mocks/a.js
+src/main/resources/META-INF/services/com.example.Spi lib/rspec_helper.rb src/org/junitpioneer/A.java src/a.oo
 """
 
 
@@ -54,6 +62,53 @@ def test_files_of_the_project(path: str) -> None:
     for grading in (PKG, TOP, spec()):
         assert not found(path, grading)
         assert not found(path, grading, changed=True)
+
+
+BUILDS = {
+    "make -s check": "Makefile src/GNUmakefile lib/Makefile.am a.mk CMakeLists.txt a/x.cmake configure.ac meson.build",
+    "cd b && ../configure && ctest": "CMakeLists.txt CTestTestfile.cmake CMakePresets.json build-aux/tap-driver.sh",
+    "cargo test --offline": "Cargo.toml crates/a/Cargo.toml build.rs rust-toolchain.toml .config/nextest.toml",
+    "go test ./...": "go.mod go.work main_test.go pkg/x_test.go vendor/modules.txt vendor/a/b.go",
+    "./gradlew test": "build.gradle settings.gradle.kts gradle.properties gradlew gradle/wrapper/gradle-wrapper.jar",
+    "mvn -q test": "pom.xml core/pom.xml buildSrc/a.groovy testng-smoke.xml",
+    "bundle exec rspec": "Rakefile lib/tasks/x.rake Gemfile Gemfile.lock x.gemspec vendor/gems/a.rb",
+    "vendor/bin/phpunit": "composer.json composer.lock vendor/autoload.php",
+    "mix test": "mix.exs",
+    "dart test": "dart_test.yaml pubspec.yaml",
+    "dotnet test": "a.csproj Directory.Build.props x.runsettings a/xunit.runner.json",
+}
+
+
+@pytest.mark.parametrize("command", BUILDS)
+def test_files_of_a_build_count_where_the_command_builds_by_them(command: str) -> None:
+    before = GradingSpec(prelude=f"{command} || true", test_command="pytest", parser="pytest")
+    unknown, others = spec(command="./run.sh"), [spec(command="python -m pytest -rA"), spec(command="npm test")]
+    for path in BUILDS[command].split():
+        assert found(path, spec(command=command)), path
+        assert found(path, unknown), f"nobody knows what that starts: {path}"
+        assert found(path, before), path
+        assert path.endswith(".jar") or not any(found(path, other) for other in others), path
+
+
+def test_builds_are_harmless_or_not_and_others_never_are() -> None:
+    grading = spec("Makefile.test", command="make check; sh run.mk")
+    paths = [b"Makefile", b"Makefile.test", b"run.mk", b"x.mk", b"a.c", b"tox.ini"]
+    assert build_files(paths, grading) == [b"Makefile", b"x.mk"], "not the hidden one, nor one that the command names"
+    assert runner_files(paths, grading) == (b"Makefile", b"run.mk", b"x.mk", b"tox.ini")
+    assert runner_files(paths, grading, harmless=paths) == (b"run.mk", b"tox.ini")
+
+
+SHADOWS = """
+src/main/java/org/junit/Assert.java org/junit/jupiter/api/Test.java core/src/junit/framework/TestCase.java
+lib/minitest/autorun.rb lib/minitest.rb lib/test/unit.rb gems/x/lib/rspec/core.rb busted.lua src/luassert/init.lua
+lib/Test/More.pm
+"""
+
+
+@pytest.mark.parametrize("path", SHADOWS.split())
+def test_new_files_in_the_place_of_other_languages_runners(path: str) -> None:
+    assert found(path, PKG)
+    assert not found(path, PKG, changed=True), "what is there already belongs to the repository"
 
 
 def test_files_that_the_command_names() -> None:
@@ -74,6 +129,10 @@ def test_files_that_the_command_names() -> None:
         ("tests/app/tests.py", TOP, False),
         ("test/parse.test.js", spec("test/other.test.js"), False),
         ("test/setup.js", spec("test/other.test.js"), True),
+        ("src/test/java/a/MineTest.java", spec("src/test/java/a/OtherTest.java"), False),
+        ("src/test/java/a/Helper.java", spec("src/test/java/a/OtherTest.java"), True),
+        ("tests/MineTest.php", spec("tests/OtherTest.php"), False),
+        ("tests/bootstrap.php", spec("tests/OtherTest.php"), True),
         ("other/tests/__init__.py", TOP, False),
         ("pkg/core/tests/__init__.py", PKG, True),
         ("pkg/tests/helpers.py", PKG, False),

@@ -163,7 +163,7 @@ def key_of(task, patch=GOLD, **changes):
         "policy": DEFAULT_POLICY,
         "provider": "local",
         "environment_key": "e",
-        "timeouts_s": {"tests": 1.0},
+        "bounds": {"tests": 1.0},
     }
     return grading_key(task, Patch.of(patch), **{**parts, **changes})
 
@@ -193,7 +193,8 @@ def test_key_covers_the_whole_input(tmp_path):
         key_of(task, provider="docker"),
         key_of(task, environment_key="f"),
         key_of(task, environment_key=None),
-        key_of(task, timeouts_s={"tests": 2.0}),
+        key_of(task, bounds={"tests": 2.0}),
+        key_of(task, bounds={"tests": 1.0, "disk_mib": 5}),
         key_of(task, recipe=SweBenchRecipe("4.1.0")),
         key_of(task, recipe=None),
     ]

@@ -9,16 +9,23 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sample_rows import CLASSIC
 from test_families import ROWS
 
 from swe_sdk.errors import EvaluatorFailed, InputError
 from swe_sdk.model.task import Task
 from swe_sdk.recipes.contract import ReadsResults
 from swe_sdk.recipes.dataset import load_tasks
-from swe_sdk.recipes.registry import get_recipe
+from swe_sdk.recipes.registry import get_recipe, recipe_names
 from swe_sdk.recipes.row import Row
 
-FAMILIES = ("swe-bench", "swe-bench-ext", "nv-internal-1", "swe-rebench", "r2e-gym")
+FAMILIES = ("swe-bench", "swe-bench-multilingual", "swe-bench-ext", "nv-internal-1", "swe-rebench", "r2e-gym")
+COMPATS = {
+    "swe-bench": ("@4.1.0", "@nested"),
+    "swe-bench-multilingual": ("@4.1.0", "@nested"),
+    "r2e-gym": ("@legacy", "@nested"),
+}
+"""Of the other families, ``@legacy``."""
 FIELDS = sorted({name for row in ROWS.values() for name in row} | {
     "patch", "test_patch", "directory", "env", "responses_create_params", "split", "created_at", "install",
     "base_dockerfile", "wrong_patch", "test_patch_base64", "image", "container_formatter", "workdir", "family",
@@ -34,6 +41,11 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
 )
+TESTED = {
+    **{"instance_id": "o__r-1", "repo": "o/r", "base_commit": "abc", "image": "an:image", "test_command": "make check"},
+    **{"log_parser": "pytest", "FAIL_TO_PASS": ["t.py::test_add"], "PASS_TO_PASS": ["t.py::test_old"]},
+}
+"""A row that says by itself how it is tested."""
 CONFIG = st.fixed_dictionaries({}, optional=dict.fromkeys(("install", "test_cmd", "log_parser"), JSON))
 
 
@@ -43,7 +55,7 @@ CONFIG = st.fixed_dictionaries({}, optional=dict.fromkeys(("install", "test_cmd"
 def test_no_row_makes_a_recipe_raise_anything_else(family, data):
     base = data.draw(st.sampled_from([{}, *ROWS.values()]))
     changes = data.draw(st.dictionaries(st.sampled_from(FIELDS), JSON | CONFIG, max_size=4))
-    for name in (family, *([] if family == "swe-bench" else [f"{family}@legacy"])):
+    for name in (family, *(f"{family}{rules}" for rules in COMPATS.get(family, ("@legacy",)))):
         try:
             task = get_recipe(name).to_task({**base, **changes}, where="row 1", root=Path("/nonexistent"))
         except InputError as error:
@@ -62,8 +74,13 @@ def test_no_row_makes_the_loader_raise_anything_else(fields, metadata, inner):
 
 
 def tasks() -> list[Task]:
-    names = [f"{family}{rules}" for family in ROWS for rules in ("", "@legacy")] + ["r2e-gym@nested"]
-    return [load_tasks([ROWS[name.partition("@")[0]]], family=name)[0] for name in names]
+    rows = ROWS | {"swe-bench": CLASSIC, "swe-bench-multilingual": TESTED}
+    names = [f"{family}{rules}" for family in rows for rules in ("", *COMPATS.get(family, ("@legacy",)))]
+    return [load_tasks([rows[name.partition("@")[0]]], family=name)[0] for name in names]
+
+
+def test_every_family_is_here() -> None:
+    assert set(FAMILIES) == set(recipe_names()) == {task.family.partition("@")[0] for task in tasks()}
 
 
 @settings(max_examples=80, deadline=None)

@@ -110,6 +110,37 @@ PLANS: dict[str, dict[str, Any]] = {
 }
 
 
+CLASSIC = "swe-bench/verified_classic.jsonl"
+OFFICIAL_LADDER = ("git apply --verbose", "git apply --verbose --reject", "patch --batch --fuzz=5 -p1")
+NESTED: dict[str, dict[str, Any]] = {
+    "swe-bench": {
+        "place": CLASSIC,
+        "image": "swebench/sweb.eval.x86_64.astropy_1776_astropy-13033:latest",
+        "setup": "/swebench_setup/SWE-bench",
+        "program": "-m swebench.harness.run_local_evaluation",
+        "options": "--predictions_path --instance_ids --timeout --dataset_name --split --run_id",
+        "instance": "astropy__astropy-13033",
+    },
+    "swe-bench-multilingual": {
+        "place": CLASSIC,
+        "image": "swebench/sweb.eval.x86_64.astropy_1776_astropy-13033:latest",
+        "setup": "/swebench_multilingual_setup/SWE-bench_Multilingual",
+        "program": "-m swebench.harness.run_local_evaluation",
+        "options": "--predictions_path --instance_ids --timeout --dataset_name --split --run_id",
+        "instance": "astropy__astropy-13033",
+    },
+    "r2e-gym": {
+        "place": "nemo_gym/r2e_gym/example.jsonl",
+        "image": "namanjain12/pillow_final:6e97dd5cecc074a0d8622e4aa5658b4263324760",
+        "setup": "/r2egym_setup/R2E-Gym",
+        "program": "src/r2egym/agenthub/run/run_local_evaluation.py",
+        "options": "--predictions_path --instance_id --timeout --dataset --output_dir",
+        "instance": "pillow__6e97dd5cecc074a0d8622e4aa5658b4263324760",
+    },
+}
+"""The three families whose upstream brings an evaluator of its own."""
+
+
 def first_task(place: str, family: str | None = None) -> Task:
     return load_tasks(shared_dir() / "datasets" / "rows" / place, family=family)[0]
 
@@ -132,6 +163,64 @@ def test_the_reference_plan_of_a_real_row(place: str) -> None:
     (rung,) = recipe.ladder
     assert rung.command == f'{plan["model"]} "$PATCH"'
     assert rung.tolerant == (plan["family"] != "r2e-gym"), "hunks that do not apply are dropped, but for r2e-gym"
+
+
+def nested_task(family: str) -> Task:
+    """The first row of its place; the multilingual family knows no such repository, and is told how to test it."""
+    row = shared_rows(f"rows/{NESTED[family]['place']}")[0]
+    told = {"test_command": "make check", "log_parser": "pytest"} if family == "swe-bench-multilingual" else {}
+    if told:
+        told["image"] = NESTED[family]["image"]
+    return load_tasks([{**row, **told}], family=f"{family}@nested", unknown_fields="ignore")[0]
+
+
+@pytest.mark.parametrize("family", NESTED)
+def test_the_reference_plan_of_a_nested_evaluation(family: str) -> None:
+    shared_dir()
+    plan, task = NESTED[family], nested_task(family)
+    assert isinstance(task.environment, ImageEnvironment)
+    assert (task.environment.image, task.environment.workdir) == (plan["image"], "/testbed")
+    (command,) = [line for line in task.grading.test_command.splitlines() if "run_local_evaluation" in line]
+    assert plan["program"] in command
+    assert plan["setup"] in command
+    options = [word for word in command.split() if word.startswith("--")]
+    assert options == plan["options"].split()
+    words = dict(zip(command.split(), command.split()[1:], strict=False))
+    assert words.get("--instance_ids", words.get("--instance_id")) == plan["instance"]
+    assert words.get("--dataset_name", words.get("--dataset")) == "/root/dataset/data.jsonl"
+    assert words["--predictions_path"] == "/root/predictions.jsonl"
+    assert words.get("--split", "test") == "test"
+    written = task.grading.prelude.partition("<<'SWE_SDK_ROW'\n")[2].partition("\nSWE_SDK_ROW")[0]
+    assert json.loads(written)["instance_id"] == plan["instance"]
+    assert all(f'"{name}":' in task.grading.prelude for name in ("instance_id", "model_name_or_path", "model_patch"))
+    assert task.grading.result_files == ("report.json",)
+
+
+@pytest.mark.parametrize("family", ["swe-bench", "swe-bench-multilingual"])
+def test_the_reference_ladder_of_the_official_harness(family: str) -> None:
+    """The three commands of the reference, in its order; ours has the newer harness's third way between them."""
+    commands = [rung.command.removesuffix(' "$PATCH"') for rung in get_recipe(family).ladder]
+    kept = [command.replace(" -i", "").strip() for command in commands if "3way" not in command]
+    assert len(kept) == len(OFFICIAL_LADDER)
+    for ours, theirs in zip(kept, OFFICIAL_LADDER, strict=True):
+        assert set(theirs.split()) <= set(ours.split())
+    assert not any(rung.tolerant for rung in get_recipe(family).ladder)
+
+
+def test_the_reference_plan_of_a_flat_evaluation() -> None:
+    """Rows with the official script are run by it; the section between its markers is what is read."""
+    task = first_task("swe-bench/verified_v5.jsonl")
+    row = shared_rows("rows/swe-bench/verified_v5.jsonl")[0]
+    assert isinstance(task.environment, ImageEnvironment)
+    image = f"sweb.eval.x86_64.{task.instance_id.lower().replace('__', '_1776_')}"
+    assert image in task.environment.image
+    assert (task.environment.workdir, task.environment.base) == ("/testbed", None)
+    before, _, rest = row["eval_script"].partition(">>>>> Start Test Output")
+    section = rest.partition(">>>>> End Test Output")[0]
+    assert task.grading.test_command.strip() in section
+    assert "EOF" not in task.grading.prelude, "the hidden tests are the grader's to install"
+    assert all(line in before for line in task.grading.prelude.splitlines() if line.startswith("python -m pip"))
+    assert list(task.grading.fail_to_pass) == json.loads(row["FAIL_TO_PASS"])
 
 
 @pytest.mark.parametrize("place", PLANS)
@@ -183,6 +272,11 @@ def test_rows_of_nemo_gym_are_unwrapped() -> None:
         ("nemo_gym/anyswe_agent/example.jsonl", "swe-bench"),
         ("nemo_gym/mini_swe_agent_2/example.jsonl", "swe-bench"),
         ("nemo_gym/swebench/example.jsonl", "swe-bench"),
+        ("nemo_gym/swe_env_pr/example_rollouts.jsonl", "swe-bench-ext"),
+        (CLASSIC, "swe-bench"),
+        ("swe-bench/verified_v5.jsonl", "swe-bench"),
+        ("swe-bench/multimodal_v5.jsonl", "swe-bench"),
+        ("swe-bench/marked_v5_js.jsonl", "swe-bench"),
     ],
 )
 def test_every_real_row_loads_and_its_family_is_detected(place: str, family: str) -> None:

@@ -27,6 +27,7 @@ from swe_sdk.recipes.parsers.node_test import parse_node_test
 from swe_sdk.recipes.parsers.p5js import parse_p5js
 from swe_sdk.recipes.parsers.phpunit import parse_phpunit, parse_phpunit_testdox
 from swe_sdk.recipes.parsers.pytest import parse_pytest, parse_pytest_options, parse_pytest_v2
+from swe_sdk.recipes.parsers.pytest_strict import parse_pytest_strict
 from swe_sdk.recipes.parsers.quarto import parse_quarto_cli
 from swe_sdk.recipes.parsers.ruby import (
     parse_cucumber,
@@ -39,6 +40,7 @@ from swe_sdk.recipes.parsers.seaborn import parse_seaborn
 from swe_sdk.recipes.parsers.structured import STRUCTURED
 from swe_sdk.recipes.parsers.swe_rebench import SWE_REBENCH
 from swe_sdk.recipes.parsers.sympy import parse_sympy
+from swe_sdk.recipes.parsers.sympy_strict import parse_sympy_strict
 from swe_sdk.recipes.parsers.tap import parse_tap, parse_tap_strict
 from swe_sdk.recipes.parsers.task_choice import CHOICES, Choice
 from swe_sdk.recipes.parsers.unittest import parse_unittest
@@ -113,7 +115,9 @@ OWN: Final[dict[str, Parser]] = {
     "mocha_failures": parse_mocha_failures,
     "mocha_spec": parse_mocha_spec,
     "phpunit_testdox": parse_phpunit_testdox,
+    "pytest_strict": parse_pytest_strict,
     "rspec_status": parse_rspec_status,
+    "sympy_strict": parse_sympy_strict,
     "tap_strict": parse_tap_strict,
     "testunit_verbose": parse_testunit_verbose,
     "vitest_verbose": parse_vitest_verbose,
@@ -136,6 +140,13 @@ STRICT: Final = {
     "vitest": "vitest_verbose",
 }
 """The strict parser for the output that an official one reads; their ids differ where the official ones lose a part."""
+
+PYTHON_STRICT: Final = {
+    **dict.fromkeys(PYTHON, "pytest_strict"),
+    "django": "unittest",
+    "sympy": "sympy_strict",
+}
+"""The same for Python. No recipe asks for both: of these runners grades have an account of their own."""
 
 FAMILIES: Final[dict[str, Parser]] = {
     **STRUCTURED,

@@ -95,6 +95,20 @@ def truths() -> list[dict[str, Any]]:
     return [{**row, "path": root / "logs" / str(row["file"])} for row in rows if root and row.get("expected_status")]
 
 
+def counted() -> list[dict[str, Any]]:
+    """The rows of the index with counts that somebody has written down, and the path of their log as ``path``."""
+    root = datasets()
+    rows = _rows(root / "logs" / "index.jsonl") if root else ()
+    return [{**row, "path": root / "logs" / str(row["file"])} for row in rows if root and row.get("expected_counts")]
+
+
+OTHERWISE_COUNTED: dict[str, dict[str, int]] = {
+    "django_output_5.txt": {"total": 22},
+    "syntax_error.txt": {"total": 0},
+}
+"""Logs of which the run itself, or the lack of one, says something else than those counts."""
+
+
 def _is_python(framework: str) -> bool:
     return framework.startswith(_PREFIX) and framework not in _NOT_PYTHON
 

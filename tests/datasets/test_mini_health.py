@@ -1,0 +1,73 @@
+"""The bundled tasks of all six families are healthy, in local boxes and in containers, by the command of users."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from swe_sdk.cli import main
+from swe_sdk.recipes.dataset import load_tasks
+from swe_sdk.recipes.registry import recipe_names
+from swe_sdk.sandbox.providers.docker.provider import DockerProvider
+from tests.sandbox.docker.images import need_engine, tools_image
+from tests.shared import lacking
+
+pytestmark = pytest.mark.network
+MINI = Path(__file__).resolve().parents[2] / "datasets" / "mini"
+
+
+def validated(folder: Path, *options: str) -> dict[str, Any]:
+    """What ``swe-sdk validate datasets/mini`` writes."""
+    report = folder / "health.json"
+    shared = ("--n", "1", "--json", str(report), "--results", str(folder / "results"))
+    assert main(["validate", str(MINI), *shared, *options]) == 0
+    written: dict[str, Any] = json.loads(report.read_text())
+    return written
+
+
+def require_healthy(report: dict[str, Any]) -> None:
+    """Every task is; those that lack a tool here are named, and on CI there is none."""
+    tasks = {task["instance_id"]: task for task in report["tasks"]}
+    assert {task.family for task in load_tasks("mini")} == set(recipe_names())
+    assert set(tasks) == set(load_tasks("mini").ids)
+    lacked = {name for names in report["missing_tools"].values() for name in names}
+    for name, task in tasks.items():
+        if name not in lacked:
+            assert (task["status"], task["problems"], task["flaky"]) == ("healthy", [], []), task
+            assert task["runs"] == {"empty": ["unresolved"], "gold": ["resolved"], "wrong": ["unresolved"]}
+            assert task["seconds"] > 0
+            assert task["disk_mib"] > 0
+    if lacked:
+        lacking(f"tools that are not here, and the tasks that need them: {report['missing_tools']}")
+
+
+def test_in_local_boxes(tmp_path: Path) -> None:
+    require_healthy(validated(tmp_path, "--provider", "local"))
+
+
+@pytest.fixture
+def docker_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A state directory of the test's own; what was built in the engine goes with it."""
+    need_engine()
+    state = tmp_path / "state"
+    monkeypatch.setenv("SWE_SDK_STATE", str(state))
+    yield state
+
+    async def delete() -> None:
+        provider = DockerProvider(state=state)
+        for record in (state / "docker/environments").glob("*.json"):
+            for snapshot in await provider.snapshots():
+                if snapshot.id in record.read_text():
+                    await provider.delete_snapshot(snapshot.id)
+        await provider.aclose()
+
+    anyio.run(delete)
+
+
+def test_in_containers(tmp_path: Path, docker_state: Path) -> None:
+    require_healthy(validated(tmp_path, "--provider", "docker", "--base-image", tools_image()))

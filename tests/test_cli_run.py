@@ -1,0 +1,245 @@
+"""``swe-sdk run``, ``resume``, ``runs`` and ``show``: exit codes, tables, Ctrl-C; text of agents does nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swe_sdk.cli import main
+from swe_sdk.exports import read_nemo_gym_rows
+from swe_sdk.runs.run import Run
+from tests.grading.tiny import GOLD, TEST_PATCH, make_repo
+
+HOSTILE = "\x1b]0;owned\x07[red]x[/red]\x1b[31m"
+
+
+def row(name: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "instance_id": name,
+        "family": "swe-bench",
+        "repo": "tiny/answer",
+        "directory": "repo",
+        "test_command": "sh tests/check.sh",
+        "log_parser": "parse_log_pytest",
+        "patch": GOLD.decode(),
+        "test_patch": TEST_PATCH.decode(),
+        "FAIL_TO_PASS": ["check::answer"],
+        "PASS_TO_PASS": ["check::runs"],
+        **changes,
+    }
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """State of its own for the commands that run here as processes."""
+    return tmp_path_factory.mktemp("home")
+
+
+Cli = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def environment(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    places = {"STATE": home / "state", "RUNS": tmp_path / "runs", "INDEX": tmp_path / "index"}
+    for name, path in places.items():
+        monkeypatch.setenv(f"SWE_SDK_{name}", str(path))
+    return dict(os.environ)
+
+
+@pytest.fixture
+def cli(environment: dict[str, str], tmp_path: Path) -> Cli:
+    """Run ``python -m swe_sdk`` to its end."""
+
+    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-W", "error", "-m", "swe_sdk", *map(str, arguments)]
+        return subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+
+    return run
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    """Two tasks in a file."""
+    make_repo(tmp_path / "repo")
+    path = tmp_path / "tasks.jsonl"
+    path.write_text("".join(json.dumps(row(f"tiny__answer-{n}")) + "\n" for n in (1, 2)))
+    return path
+
+
+SCRIPT = """
+agent = "scripted"
+provider = "local"
+tests_timeout_s = "2m"
+
+[[agent_settings.actions]]
+do = "exec"
+command = "sed -i 's/answer = 41/answer = 42/' src.txt"
+
+[[agent_settings.actions]]
+do = "exec"
+command = ["printf", "%s", "{hostile}"]
+"""
+
+
+def config(folder: Path) -> Path:
+    path = folder / "run.toml"
+    path.write_text(SCRIPT.replace("{hostile}", json.dumps(HOSTILE)[1:-1]))
+    return path
+
+
+def test_a_run_is_made_and_looked_at(cli: Cli, dataset: Path, tmp_path: Path) -> None:
+    path, rows = tmp_path / "runs" / "first", tmp_path / "rows.jsonl"
+    done = cli("run", dataset, "--config", config(tmp_path), "--samples", 2, "--path", path, "--rows", rows)
+    assert done.returncode == 0, done.stderr
+    assert "4 resolved, 0 unresolved, 0 masked of 4 finished; mean reward 1.000" in done.stdout
+    assert "pass@1 1.000" in done.stdout
+    assert str(path) in done.stdout
+    assert len(list(read_nemo_gym_rows(rows))) == 4
+
+    listed = cli("runs")
+    assert listed.returncode == 0
+    assert "first" in listed.stdout
+    (as_json,) = json.loads(cli("runs", "--json").stdout)
+    assert (as_json["run"], as_json["agent"], as_json["counts"]) == ("first", "scripted", {"resolved": 4})
+
+    shown = cli("show", path, "--status", "resolved", "--page", 2, "--page-size", 3)
+    assert "tiny__answer-2.1" in shown.stdout
+    assert "tiny__answer-1.0" not in shown.stdout
+    one = cli("show", path, "tiny__answer-1.0", "--steps")
+    assert (one.returncode, one.stderr) == (0, "")
+    for part in ("invoke_agent", "verify", "output.log", "verify-1/test.log", "[red]x[/red]"):
+        assert part in one.stdout
+    log = cli("show", path, "tiny__answer-1.0", "--log", "output.log")
+    assert log.stdout == "␛]0;owned␇[red]x[/red]␛[31m\n"
+    assert "PASSED check::answer" in cli("show", path, "tiny__answer-1.0", "--log", "test.log").stdout
+    assert "+answer = 42" in cli("show", path, "tiny__answer-1.0", "--patch").stdout
+    settings = cli("show", path, "--config").stdout
+    assert "tests_timeout_s" in settings
+    assert "2m" in settings
+    everything = json.loads(cli("show", path, "--json").stdout)
+    assert everything["metrics"]["resolved"] == 4
+    assert json.loads(cli("show", path, "tiny__answer-2.1", "--json").stdout)["outcome"]["status"] == "resolved"
+    for each in (done, listed, shown, one, log):
+        assert "\x1b" not in each.stdout + each.stderr
+
+
+def test_masks_do_not_change_the_exit_code(cli: Cli, dataset: Path, tmp_path: Path) -> None:
+    broken = row("tiny__broken-1", test_patch="--- a/none\n+++ b/none\n@@ -1 +1 @@\n-a\n+b\n")
+    dataset.write_text(dataset.read_text() + json.dumps(broken) + "\n")
+    done = cli("run", dataset, "--agent", "gold", "--provider", "local", "--set", "retries=0", "--path", tmp_path / "r")
+    assert done.returncode == 0, done.stderr
+    assert "2 resolved, 0 unresolved, 1 masked (test_patch_failed 1) of 3 finished" in done.stdout
+    assert "masked, 1 x: test_patch_failed in test_patch" in done.stdout
+    assert "mean reward 1.000 over what was measured" in done.stdout
+
+
+def test_ctrl_c_stops_cleanly_and_resume_goes_on(
+    cli: Cli, environment: dict[str, str], dataset: Path, tmp_path: Path
+) -> None:
+    """One rollout is finished, and one takes its time."""
+    mark = f"15.{os.getpid()}"
+    slow = row("tiny__slow-1", test_command=f"sleep {mark}; sh tests/check.sh")
+    dataset.write_text(json.dumps(row("tiny__quick-1")) + "\n" + json.dumps(slow) + "\n")
+    path = tmp_path / "a run"
+    command = [sys.executable, "-m", "swe_sdk", "run", str(dataset), "--agent", "gold", "--provider", "local"]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        [*command, "--workers", "2", "--path", str(path)], env=environment, stdout=pipe, stderr=pipe, text=True
+    )
+    deadline = time.monotonic() + 90
+    while not (finished(path) == ["tiny__quick-1.0"] and sleeping(mark)):
+        assert time.monotonic() < deadline, process.kill()
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert f"swe-sdk resume '{path}'" in err
+    assert "1 of 2 rollouts are finished" in err
+    assert "Traceback" not in err
+    assert not sleeping(mark)
+    assert finished(path) == ["tiny__quick-1.0"]
+    with Run(path) as run:
+        assert run.row.end_reason == "stopped"
+    resumed = cli("resume", path)
+    assert resumed.returncode == 0, resumed.stderr
+    assert "2 resolved, 0 unresolved, 0 masked of 2 finished" in resumed.stdout
+    assert sorted(finished(path)) == ["tiny__quick-1.0", "tiny__slow-1.0"]
+
+
+def finished(path: Path) -> list[str]:
+    if not (path / "run.json").exists():
+        return []
+    with Run(path) as run:
+        return [row.rollout_id for row in run.rollouts.rows() if row.status == "resolved"]
+
+
+def sleeping(mark: str) -> bool:
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if f"sleep\0{mark}".encode() in entry.read_bytes():
+                return True
+        except OSError:
+            continue
+    return False
+
+
+BAD = {
+    "unknown agent": (["run", "tasks.jsonl", "--agent", "glod"], "did you mean gold"),
+    "unknown setting": (["run", "tasks.jsonl", "--agent", "gold", "--set", "tests_timeout=3"], "tests_timeout_s"),
+    "no pair": (["run", "tasks.jsonl", "--set", "tests_timeout_s"], "KEY=VALUE"),
+    "table over a value": (["run", "tasks.jsonl", "--set", "samples=1", "--set", "samples.x=1"], "samples"),
+    "no duration": (["run", "tasks.jsonl", "--agent", "gold", "--budget", "soon"], "budget_s"),
+    "no configuration": (["run", "tasks.jsonl", "--config", "none.toml"], "none.toml"),
+    "yaml": (["run", "tasks.jsonl", "--config", "run.yaml"], ".toml or .json"),
+    "half a model": (["run", "tasks.jsonl", "--model", "m"], "--base-url"),
+    "needs a model": (["run", "tasks.jsonl", "--agent", "scripted", "--set", 'agent_settings.egress="model"'], "model"),
+    "no tasks": (["run", "none.jsonl"], "none.jsonl"),
+    "no run to show": (["show", "repo"], "no run directory"),
+    "no run to resume": (["resume", "repo"], "no run directory"),
+    "no directory of runs": (["runs", "nowhere"], "nowhere"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_line_and_exit_2(
+    name: str,
+    dataset: Path,
+    environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments, expected = BAD[name]
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert expected in captured.err
+    assert captured.out == ""
+    assert len(captured.err.strip().splitlines()) == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_unknown_rollouts_and_files_are_bad_input(cli: Cli, dataset: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    assert cli("run", dataset, "--agent", "noop", "--provider", "local", "--path", path, "--quiet").returncode == 0
+    for arguments, expected in (
+        (["show", path, "tiny__answer-3.0"], "tiny__answer-1.0"),
+        (["show", path, "tiny__answer-1.0", "--log", "none.log"], "patch.diff"),
+        (["show", path, "--log", "test.log"], "one rollout"),
+    ):
+        done = cli(*arguments)
+        assert done.returncode == 2
+        assert expected in done.stderr
+    again = cli("run", dataset, "--agent", "noop", "--provider", "local", "--path", path)
+    assert again.returncode == 2
+    assert "resume" in again.stderr
