@@ -22,6 +22,7 @@ docs: $(VENV)/.docs
 chaos: $(VENV)/.dev
 	SWE_SDK_EXAMPLES=2000 $(BIN)/python -m pytest -q -s tests/sandbox/test_snapshots_random.py
 	SWE_SDK_KILL_POINTS=300 SWE_SDK_DOCKER_KILL_POINTS=200 SWE_SDK_SERVER_POSTS=500 SWE_SDK_RUN_KILL_POINTS=100 \
+	  SWE_SDK_CHECKPOINT_KILL_POINTS=50 \
 	  $(BIN)/python -m pytest -q -s tests/chaos
 
 bench: $(VENV)/.dev

@@ -44,10 +44,11 @@ _TIMES = frozenset(
         "total_model_call_time",
         "final_eval_apptainer_spinup_time",
         "final_eval_time",
+        "instance_config",
         "swe_sdk",
     }
 )
-"""Fields that differ between any two runs: they are seconds, or hold some."""
+"""Fields that differ between any two runs, because they are seconds or hold some, or with every new setting."""
 
 
 def main(families: list[str]) -> None:

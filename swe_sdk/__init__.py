@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from swe_sdk._face import grade, grade_many, open_run, prepare, regrade, resume, run, validate, verify
     from swe_sdk._sandbox import Sandbox
     from swe_sdk.agents.gateway.endpoint import ModelEndpoint
+    from swe_sdk.imports.importing import import_run
     from swe_sdk.model.budget import Budget
     from swe_sdk.model.environment import (
         DirectorySource,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from swe_sdk.model.patch import Patch
     from swe_sdk.model.policy import DEFAULT_POLICY, Policy
     from swe_sdk.model.task import GradingSpec, Task
-    from swe_sdk.imports.importing import import_run
     from swe_sdk.recipes.dataset import load_tasks
     from swe_sdk.recipes.taskset import TaskSet
     from swe_sdk.runs.rollout import Rollout

@@ -91,6 +91,18 @@ def _show(arguments: argparse.Namespace) -> int:
     return show(arguments)
 
 
+def _checkpoints(arguments: argparse.Namespace) -> int:
+    from swe_sdk.cli_checkpoints import checkpoints
+
+    return checkpoints(arguments)
+
+
+def _snapshots(arguments: argparse.Namespace) -> int:
+    from swe_sdk.cli_checkpoints import snapshots
+
+    return snapshots(arguments)
+
+
 def _regrade(arguments: argparse.Namespace) -> int:
     from swe_sdk.cli_regrade import regrade
 
@@ -111,6 +123,8 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "resume": _resume,
     "runs": _runs,
     "show": _show,
+    "checkpoints": _checkpoints,
+    "snapshots": _snapshots,
     "doctor": _doctor,
     "agents": _agents,
     "reap": _reap,
@@ -163,6 +177,7 @@ def _add_regrade(commands: Any) -> None:
     add("--family", help="harness family of the rows of --tasks (default: detected)")
     add("--unknown-fields", choices=("error", "ignore"), default="error", help="what to do with fields of no meaning")
     _add_grading(add)
+    _add_disk(add)
     add("--output", metavar="OUT.jsonl", help="both verdicts of each as one JSON object a line")
     add("--strict", action="store_true", help="exit with 1 where a verdict changed")
     add("--results", metavar="DIR", help="where the new outcomes and logs are kept (default: a new directory)")
@@ -209,7 +224,13 @@ def _add_common(command: argparse.ArgumentParser) -> None:
     add("tasks", metavar="TASKS", help='a bundled name ("mini"), a .jsonl/.json/.parquet file, or a hub id')
     _add_selection(add)
     _add_grading(add)
+    _add_disk(add)
     add("--results", metavar="DIR", help="where outcomes and logs are kept (default: a new directory)")
+
+
+def _add_disk(add: Callable[..., Any]) -> None:
+    text = "what all files that a grade writes may take up (default: 16384; 0: no limit)"
+    add("--disk-mib", type=int, default=16384, metavar="MIB", help=text)
 
 
 def _add_selection(add: Callable[..., Any]) -> None:

@@ -94,6 +94,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
         "limit": arguments.workers,
         "tests_timeout_s": arguments.timeout,
         "policy": arguments.policy,
+        "disk_mib": arguments.disk_mib or None,
     }
 
 

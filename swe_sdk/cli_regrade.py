@@ -44,6 +44,7 @@ def regrade(arguments: argparse.Namespace) -> int:
         limit=arguments.workers,
         tests_timeout_s=arguments.timeout,
         policy=arguments.policy,
+        disk_mib=arguments.disk_mib or None,
     )
     regrades = anyio.run(work)
     show_regrades(regrades, results)

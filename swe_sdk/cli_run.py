@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio
 
+from swe_sdk.cli_grade import fresh_file
 from swe_sdk.cli_run_show import show_run
 from swe_sdk.config.model import ModelConfig
 from swe_sdk.errors import InputError
@@ -19,6 +20,7 @@ from swe_sdk.runs.run import Run
 
 def run(arguments: argparse.Namespace) -> int:
     """Start a run; 0 once every rollout is finished, whatever came of it."""
+    fresh_file(arguments.rows)
     tasks = load_tasks(
         arguments.tasks,
         family=arguments.family,
@@ -28,8 +30,10 @@ def run(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments.set)
     told = {
         "budget": arguments.budget,
+        "checkpoint_every": arguments.checkpoint_every,
         "samples": arguments.samples,
         "provider": arguments.provider,
+        "base_image": arguments.base_image,
         "limit": arguments.workers,
         "policy": arguments.policy,
         "verifier": arguments.verifier,
@@ -52,6 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def resume(arguments: argparse.Namespace) -> int:
     """Go on with a run; 0 once every rollout is finished."""
+    fresh_file(arguments.rows)
     work = partial(
         start.resume,
         arguments.path,

@@ -1,4 +1,4 @@
-"""The arguments of ``swe-sdk run``, ``resume``, ``runs`` and ``show``."""
+"""The arguments of ``swe-sdk run``, ``resume``, ``runs``, ``show``, ``checkpoints`` and ``snapshots``."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Any
 
 
 def add_run_commands(commands: Any) -> None:
-    """Add all four to the subparsers of ``swe-sdk``."""
+    """Add all six to the subparsers of ``swe-sdk``."""
     _add_run(commands)
     _add_resume(commands)
     _add_runs(commands)
     _add_show(commands)
+    _add_checkpoints(commands)
+    _add_snapshots(commands)
 
 
 def _add_run(commands: Any) -> None:
@@ -31,8 +33,10 @@ def _add_run(commands: Any) -> None:
     add("--preset", metavar="NAME", help="settings to start from: evaluation (default) or training")
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="any setting; a value may be JSON. Repeatable")
     add("--budget", metavar="TIME", help="for all stages of a rollout together, such as 30m")
+    add("--checkpoint-every", metavar="TIME", help="save everything that is under way so often, such as 5m")
     add("--samples", type=int, metavar="N", help="rollouts of each task")
     add("--provider", metavar="P", help="sandbox provider (default: auto)")
+    add("--base-image", metavar="IMAGE", help="image to build tasks on, for container providers")
     add("--workers", type=int, metavar="N", help="rollouts at a time (default: one a processor, at most 8)")
     add("--policy", metavar="NAME", help="what failures mean: default or nemo_gym")
     add("--verifier", metavar="URL", help="grade by a verifier that runs there (default: in this process)")
@@ -72,6 +76,20 @@ def _add_show(commands: Any) -> None:
     add("--config", action="store_true", help="print the settings of the run, and where each came from")
     add("--json", action="store_true", help="print JSON")
     add("--rows", metavar="OUT.jsonl", help="write the finished rollouts there as NeMo Gym rows")
+
+
+def _add_checkpoints(commands: Any) -> None:
+    add = commands.add_parser("checkpoints", help="list the checkpoints of a run, or look at one").add_argument
+    add("path", metavar="RUN", help="the run directory")
+    add("checkpoint", nargs="?", metavar="CHECKPOINT", help="what this one holds of each rollout")
+    add("--json", action="store_true", help="print JSON")
+
+
+def _add_snapshots(commands: Any) -> None:
+    add = commands.add_parser("snapshots", help="compare snapshots with what checkpoints need").add_argument
+    add("runs", nargs="*", metavar="RUN", help="run directories (default: all where new ones are made)")
+    add("--reap", action="store_true", help="delete those that no kept checkpoint needs")
+    add("--json", action="store_true", help="print JSON")
 
 
 def _add_ends(command: argparse.ArgumentParser) -> None:

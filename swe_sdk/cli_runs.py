@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from swe_sdk import paths
+from swe_sdk.cli_grade import fresh_file
 from swe_sdk.cli_run_show import show_config, show_json, show_rollout, show_run, show_runs, show_text
 from swe_sdk.errors import InputError
 from swe_sdk.runs.rollout import Rollout
@@ -33,6 +34,7 @@ def show(arguments: argparse.Namespace) -> int:
     """Show a run, a rollout or the end of a file; 0. Unknown names are bad input."""
     with Run(arguments.path) as run:
         if arguments.rows is not None:
+            fresh_file(arguments.rows)
             count = run.export_nemo_gym(arguments.rows)
             show_text(f"{count} rows in {arguments.rows}")
         elif arguments.rollout is not None:

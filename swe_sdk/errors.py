@@ -45,6 +45,7 @@
     │   └── VerifierUnreachable     it could not be reached, or did not answer in time
     ├── CheckpointError             a checkpoint operation was refused or failed; ``code`` tells which way
     │   └── CoordinationError       it failed at some participants; names each of them
+    ├── IndexDamaged                the index of a run directory was damaged; it is made anew
     └── CommandFailed               ExecResult.check() on a command that did not succeed
 
 What the graded program does is data (an ``ExecResult`` or an ``Outcome``), never an exception. ``SandboxError``,
@@ -306,7 +307,7 @@ class ModelEgressUnavailable(ModelUnreachable):
 
 
 class ModelFailed(ModelError):
-    """The model's endpoint answered with an error that is not the caller's: of the server, of its limits, of its key."""
+    """The model's endpoint answered with an error that is not the caller's: of its server, its limits, its key."""
 
 
 class PatchUnavailable(SweError):
@@ -344,10 +345,16 @@ class CoordinationError(CheckpointError):
         self.operation = operation
         self.failures = dict(failures)
         told = "; ".join(f"{name}: {detail}" for name, detail in self.failures.items())
-        super().__init__("checkpoint_error", f"{operation} failed at {told}")
+        super().__init__(
+            "checkpoint_error", f"{operation} failed at {told}", remedy="each of them says what is the matter with it"
+        )
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.operation, self.failures))
+
+
+class IndexDamaged(SweError):
+    """The index of a run directory was damaged, and was replaced by an empty one; the next refresh fills it."""
 
 
 class CommandFailed(SweError):

@@ -21,6 +21,14 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _indexes_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Runs that tests look at have their indexes among what tests leave, and not in the user's own directory."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SWE_SDK_INDEX", str(tmp_path_factory.mktemp("index")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The private state directory: in memory where that is possible, because removing layers is slow on some disks."""

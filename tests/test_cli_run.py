@@ -204,6 +204,7 @@ BAD = {
     "half a model": (["run", "tasks.jsonl", "--model", "m"], "--base-url"),
     "needs a model": (["run", "tasks.jsonl", "--agent", "scripted", "--set", 'agent_settings.egress="model"'], "model"),
     "no tasks": (["run", "none.jsonl"], "none.jsonl"),
+    "rows cannot be written": (["run", "tasks.jsonl", "--agent", "gold", "--rows", "repo"], "cannot write repo"),
     "no run to show": (["show", "repo"], "no run directory"),
     "no run to resume": (["resume", "repo"], "no run directory"),
     "no directory of runs": (["runs", "nowhere"], "nowhere"),

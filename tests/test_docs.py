@@ -43,7 +43,7 @@ RUN = [name for name, page in PAGES.items() if "```python" in page and name not 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 ELSEWHERE = re.compile(r"/(?:root|work|home)/(?!agent)\w+")
 FLOORS = (
-    {"errors", "files", "paths", "model", "shown", "config"},
+    {"errors", "files", "paths", "model", "shown", "_loop", "config"},
     {"sandbox"},
     {"agents"},
     {"recipes"},

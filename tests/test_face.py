@@ -107,7 +107,8 @@ def test_importing_starts_nothing() -> None:
 
 def test_lower_rooms_import_no_higher_ones() -> None:
     """model < sandbox < recipes, grading < store < face; within functions too."""
-    floors = {"model": 0, "errors": 0, "paths": 0, "files": 0, "shown": 0, "sandbox": 1, "recipes": 2, "grading": 2, "store": 3}
+    floors = dict.fromkeys(("model", "errors", "paths", "files", "shown"), 0)
+    floors |= {"sandbox": 1, "recipes": 2, "grading": 2, "store": 3}
     wrong = []
     for file in PACKAGE.rglob("*.py"):
         room = file.relative_to(PACKAGE).parts[0].removesuffix(".py")

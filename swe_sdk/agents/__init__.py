@@ -13,6 +13,7 @@ from swe_sdk.agents.registry import BUILTIN
 _HOMES = {attribute: module for module, attribute in BUILTIN.values()}
 
 __all__ = [
+    "Codex",
     "CommandAgent",
     "GoldAgent",
     "MiniSweAgent",

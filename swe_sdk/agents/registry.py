@@ -15,6 +15,7 @@ from swe_sdk.errors import InputError, UnknownAgent
 
 GROUP = "swe_sdk.agents"
 BUILTIN = {
+    "codex": ("codex", "Codex"),
     "command": ("command", "CommandAgent"),
     "gold": ("gold", "GoldAgent"),
     "mini-swe-agent": ("mini_swe_agent", "MiniSweAgent"),

@@ -221,7 +221,7 @@ class CheckpointController:
     async def release(self, *, keep: Iterable[str]) -> Released:
         """Drop every checkpoint but these, such as none at the end of a run. The newest may go as well.
 
-        What they needed is freed if this process has saved or restored one; else it is left to the sweep.
+        Raises ``CoordinationError`` where not all participants can be reached to agree on it.
         """
         async with self._lock:
             return await self._release(frozenset(keep))
@@ -236,8 +236,8 @@ class CheckpointController:
         dropped = [self.directory / one.checkpoint_id for one in complete if one.checkpoint_id not in keep]
         for path in dropped:
             await to_thread.run_sync(catalog.mark_released, path)
-        if self._resumed is None:
-            return Released()
+        if self._resumed is None:  # nothing was saved or restored by this process: agree on an id first
+            await self._resume(new_id("release"))
         request = messages.ReleaseRequest(
             checkpoint_id=self._resumed,
             deadline_ts=self._clock() + self.settings.release_timeout_s,

@@ -66,6 +66,8 @@ class RunConfig(Record):
 
     provider: str
     """Name of the sandbox provider."""
+    base_image: str | None = None
+    """The image on which sources are built, for container providers; None = ``$SWE_SDK_BASE_IMAGE``."""
     memory_limit_mib: int | None = Field(default=None, gt=0)
     """Of each sandbox; None = the provider's default."""
     apptainer_memory_limit_mib: int = Field(gt=0)
@@ -78,6 +80,15 @@ class RunConfig(Record):
     """Sandboxes being made at a time."""
     max_model_calls: int | None = Field(default=None, ge=1)
     """Model calls under way at a time, over all rollouts."""
+
+    checkpoint_every_s: Seconds | None = None
+    """How often all rollouts that are under way are saved; None = never."""
+    keep_last: int = Field(default=2, ge=1)
+    """Of the checkpoints, keep the newest ones, ..."""
+    keep_every: int | None = Field(default=None, ge=1)
+    """... every n-th, ..."""
+    keep_best: int = Field(default=0, ge=0)
+    """... and those at which the mean reward was highest. None is kept once the run is finished."""
 
     patch_mode: Literal["worktree", "committed"] = "worktree"
     """``worktree``: what the files are; ``committed``: what the agent has committed."""

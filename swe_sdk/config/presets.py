@@ -36,6 +36,7 @@ rule is NeMo Gym's; its tests get more time, because its machines are shared by 
 DEFAULT_PRESET = "evaluation"
 
 AGENTS: Mapping[str, Layer] = {
+    "codex": {"agent_version": "0.171.0"},
     "mini-swe-agent": {"agent_version": "2.4.6"},
     "opencode": {"agent_version": "1.18.33"},
     "openhands": {"agent_version": "1.58.2"},

@@ -45,8 +45,8 @@ def resolve_config(config: ConfigLike = None, *, preset: str | None = None, **ar
         return _merged([("the given configuration", config.model_dump()), ("argument", given)])
     where, file = _file_layer(config)
     per_agent = _agents_of(file, where)
-    chosen = preset or file.get("preset") or DEFAULT_PRESET
-    agent = given.get("agent") or file.get("agent") or BASE["agent"]
+    chosen = _name(preset or file.get("preset") or DEFAULT_PRESET, where, "preset")
+    agent = _name(given.get("agent") or file.get("agent") or BASE["agent"], where, "agent")
     own = {key: value for key, value in file.items() if key not in (*_FILE_ONLY, "preset")}
     return _merged(
         [
@@ -76,6 +76,12 @@ def _agents_of(settings: Mapping[str, Any], where: str) -> Mapping[str, Layer]:
     for name, table in tables.items():
         _check_keys(table, allowed, f"{where}, agents.{name}")
     return tables
+
+
+def _name(value: Any, where: str, key: str) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"{where}: {key}: {value!r} is no name", remedy="give a text")
+    return value
 
 
 def _check_keys(settings: Mapping[str, Any], known: Iterable[str], where: str) -> None:

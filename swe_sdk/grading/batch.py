@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 
 from swe_sdk.errors import InputError
+from swe_sdk.grading.classify import first_leaf
 from swe_sdk.grading.outcomes import Outcomes
 from swe_sdk.grading.progress import progress_bar
 from swe_sdk.grading.sink import OutcomeSink
@@ -49,13 +50,7 @@ def says_where_it_stopped(path: Path | None, done: Sized, total: int) -> Iterato
             _log.warning("stopped: %d of %d outcomes are finished, and kept in %s", len(done), total, path)
         if not isinstance(error, BaseExceptionGroup):
             raise
-        raise _first_leaf(error) from None
-
-
-def _first_leaf(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+        raise first_leaf(error) from None
 
 
 async def grade_many(

@@ -53,12 +53,12 @@ def classify(error: BaseException, stage: Stage) -> Failure:
     Decided by its type alone: never by a message, which a program in the sandbox might have had a hand in. A type that
     is not in the error tree is a defect of ours, ``internal_error``, and carries its traceback.
     """
-    error = _first_leaf(error)
+    error = first_leaf(error)
     kind = _kind(error)
     return Failure(kind, stage, _reason(error, kind, stage), _evidence(error, kind))
 
 
-def _first_leaf(error: BaseException) -> BaseException:
+def first_leaf(error: BaseException) -> BaseException:
     """The first exception within nested groups (task groups wrap what their children raise)."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -139,6 +139,8 @@ def _gradable(task: Task) -> Recipe:
     recipe = get_recipe(task.family)
     if not task.grading.fail_to_pass + task.grading.pass_to_pass:
         raise InputError(f"{task.instance_id}: the task requires no test", remedy="give it fail_to_pass ids")
+    if not task.grading.test_command.strip():
+        raise InputError(f"{task.instance_id}: nothing says how to run the tests", remedy="give it a test_command")
     if task.grading.test_assets:
         raise CapabilityMissing("binary test files from the network cannot be installed yet")
     recipe.parse(task, "")  # an unknown parser shows itself before anything is run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from swe_sdk.metrics.facts import RolloutFacts
 from swe_sdk.metrics.passes import Counted, PassAtK, pass_at_k
@@ -146,21 +146,3 @@ def _counts(names: Iterable[str | None]) -> dict[str, int]:
 
 def _part(some: int, of: int) -> float | None:
     return some / of if of else None
-
-
-def metrics_row(metrics: RunMetrics) -> Mapping[str, float | int | None]:
-    """The headline numbers as one flat row, for a table of runs."""
-    first = metrics.pass_at_1
-    return {
-        "rollouts": metrics.rollouts,
-        "finished": metrics.finished,
-        "resolved": metrics.resolved,
-        "unresolved": metrics.unresolved,
-        "masked": metrics.masked,
-        "masked_rate": metrics.masked_rate,
-        "infra_failed_rate": metrics.infra_failed_rate,
-        "mean_reward": metrics.mean_reward,
-        "pass_at_1": first.value,
-        "pass_at_1_low": first.low,
-        "pass_at_1_high": first.high,
-    }

@@ -4,6 +4,8 @@ Rows have a layout of swe-bench, 5.x or source (see :mod:`swe_sdk.recipes.swe_be
 
 * *classic*: ``repo`` and ``version``; the commands come from a table of the 300 tasks;
 * *commands*: ``test_command`` and ``image``, with the rest as in a classic row or within ``swe_bench_instance``.
+
+A row that holds no more than the hash of its command is a task for agents; to grade it is a mask that says so.
 """
 
 from __future__ import annotations
@@ -42,11 +44,19 @@ _INNER = (
     *("repo", "base_commit", "version", "created_at", "problem_statement", "hints_text", "patch", "test_patch"),
     *("FAIL_TO_PASS", "PASS_TO_PASS"),
 )
+_HASH = "test_command_sha256"
 _FIELDS = (
     *("FAIL_TO_PASS", "fail_to_pass", "PASS_TO_PASS", "pass_to_pass", "image", "test_command", "log_parser"),
-    *("workdir", "env", "datasets"),
+    *("workdir", "env", "datasets", _HASH),
 )
-_BY_LANGUAGE = {"c": "gtest", "cpp": "gtest", "go": "go_test", "ts": "vitest_verbose", "typescript": "vitest_verbose"}
+_BY_LANGUAGE = {
+    "c": "gtest",
+    "cpp": "gtest",
+    "go": "go_test",
+    "java": "maven",
+    "ts": "vitest_verbose",
+    "typescript": "vitest_verbose",
+}
 """Strict parsers for rows that name neither a parser nor a repository of the official set."""
 
 
@@ -135,8 +145,8 @@ def _parts(row: Row, root: Path) -> tuple[Environment, GradingSpec]:
         test_patch=row.patch("test_patch") or EMPTY_PATCH,
         fail_to_pass=row.ids("FAIL_TO_PASS", "fail_to_pass"),
         pass_to_pass=row.ids("PASS_TO_PASS", "pass_to_pass"),
-        prelude=commands.prelude() if "test_command" not in row else "",
-        test_command=traced(parser, "\n".join(commands.test)),
+        prelude=commands.prelude() if commands.test and "test_command" not in row else "",
+        test_command=traced(parser, "\n".join(commands.test)) if commands.test else "",
         parser=parser,
         gold_patch=row.patch("patch"),
         wrong_patch=row.patch("wrong_patch"),
@@ -149,9 +159,9 @@ def _commands(row: Row) -> Commands:
         return Commands((), (row.text("test_command"),))
     repo, version = row.text("repo"), row.text("version")
     found = find_commands(repo, version)
-    if found is None:
+    if found is None and _HASH not in row:
         raise row.error(*_not_in_table(repo, version))
-    return found
+    return found or Commands((), ())
 
 
 def _not_in_table(repo: str, version: str) -> tuple[str, str]:

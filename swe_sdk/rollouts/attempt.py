@@ -68,6 +68,7 @@ async def _outcome(course: Course) -> Outcome:
         await course.diary.tell(
             AttemptStarted,
             provider=course.job.shared.provider.name,
+            restored_from=course.start.checkpoint_id if course.start else None,
             boundary=course.start.next if course.start else None,
         )
         outcome = await _travel(course)

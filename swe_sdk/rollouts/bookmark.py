@@ -41,3 +41,5 @@ class Bookmark(Record):
     """Of the agent's sandbox at this boundary."""
     base_commit: str | None = None
     """What patches of that sandbox are taken against."""
+    checkpoint_id: str | None = None
+    """The checkpoint that it was read from."""

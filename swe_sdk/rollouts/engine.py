@@ -153,10 +153,10 @@ async def roll_out(shared: Shared, planned: Planned) -> RolloutResult:
     shared.lives.add(live)
     try:
         findings = await _attempts(Job(shared, planned, live))
+        attempt = planned.attempt + len(findings) - 1
+        outcome = await _ended(shared, planned, attempt, findings[-1].outcome)
     finally:
-        shared.lives.remove(live)
-    attempt = planned.attempt + len(findings) - 1
-    outcome = await _ended(shared, planned, attempt, findings[-1].outcome)
+        shared.lives.remove(live)  # not before its end is written down: a checkpoint holds it, or the journal does
     return RolloutResult(
         rollout_id=planned.rollout_id,
         instance_id=planned.task.instance_id,

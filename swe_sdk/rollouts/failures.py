@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from swe_sdk.agents.contract import AgentEnd, EndReason
-from swe_sdk.grading.classify import Failure, classify
+from swe_sdk.grading.classify import Failure, classify, first_leaf
 from swe_sdk.grading.trace import Trace
 from swe_sdk.grading.verdict import Subject, outcome_of
 from swe_sdk.model.outcome import Mask, Outcome
@@ -46,8 +46,7 @@ _FLAGS: Mapping[FailureKind, str] = {
 
 def failure_of(error: BaseException, stage: Stage) -> Failure:
     """What kind of failure an exception is, raised in ``stage``; by its type alone."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+    error = first_leaf(error)
     failure = classify(error, stage)
     if isinstance(error, OutOfTime):
         return Failure(error.kind, stage, str(error))

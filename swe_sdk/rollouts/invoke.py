@@ -29,7 +29,7 @@ async def invoke(course: Course, place: Workplace, session: ModelSession | None)
     is full, or the adapter broke; and whatever else the policy does not want graded.
     """
     settings = course.job.settings
-    course.lent = Lent(place.box)
+    course.lent = course.job.live.lent = Lent(place.box)
     transcripts = Transcripts(course.diary, settings.max_transcript_bytes)
     error: Exception | None = None
     try:
@@ -54,7 +54,7 @@ async def _run(
     job = course.job
 
     async def on_boundary(state: dict[str, Any] | None) -> None:
-        course.agent_state = state
+        course.agent_state, lent.is_changed = state, False
         await course.boundary("invoke_agent")
 
     episode = LiveEpisode(

@@ -22,6 +22,8 @@ class Lent:
         self.commands = 0
         self.commands_s = 0.0
         self.lost: SandboxError | None = None
+        self.is_changed = False
+        """Whether the agent may have changed it since its latest boundary."""
 
     @property
     def id(self) -> str:
@@ -49,6 +51,7 @@ class Lent:
         """Run a command in the box."""
         begin = time.monotonic()
         self.commands += 1
+        self.is_changed = True
         try:
             result = await self._watched(
                 self._box.exec(
@@ -75,10 +78,12 @@ class Lent:
 
     async def write(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
         """Write a file of the box."""
+        self.is_changed = True
         await self._watched(self._box.write(path, data, mode=mode))
 
     async def upload(self, local: Path, remote: str) -> None:
         """Copy a file in."""
+        self.is_changed = True
         await self._watched(self._box.upload(local, remote))
 
     async def download(self, remote: str, local: Path) -> None:

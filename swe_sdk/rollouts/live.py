@@ -12,6 +12,7 @@ from swe_sdk.rollouts.bookmark import Bookmark, RolloutStage
 
 if TYPE_CHECKING:
     from swe_sdk.model.task import Task
+    from swe_sdk.rollouts.lent import Lent
     from swe_sdk.rollouts.meter import Meter
     from swe_sdk.sandbox.contract import Box, SandboxProvider
 
@@ -31,6 +32,8 @@ class LiveRollout:
         self.provider: SandboxProvider | None = None
         self.box: Box | None = None
         """The agent's, from the end of ``seed`` to that of ``close_agent``."""
+        self.lent: Lent | None = None
+        """The same as it is lent to the agent, from when that begins."""
         self.bookmark: Bookmark | None = None
         """The latest boundary."""
         self.meter: Meter | None = None

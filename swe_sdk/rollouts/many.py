@@ -12,6 +12,7 @@ from anyio.lowlevel import checkpoint
 from swe_sdk.agents.contract import Agent
 from swe_sdk.errors import InputError
 from swe_sdk.grading.batch import default_limit
+from swe_sdk.grading.classify import first_leaf
 from swe_sdk.model.budget import Budget
 from swe_sdk.model.policy import Policy
 from swe_sdk.model.task import Task
@@ -67,9 +68,9 @@ async def run_many(
     no rollout is started any more; at the deadline those under way are stopped as well, and their sandboxes closed.
     What is unfinished then is named in the results. A cancelled run leaves nothing behind but its journal.
 
-    Without ``keep_results`` the results are only told to ``on_result``. The others are those of
-    :func:`swe_sdk.rollouts.engine.run_rollout`. Raises ``InputError``, and ``PrerequisiteError`` where the provider
-    does not work.
+    Without ``keep_results`` the results are only told to ``on_result``. The other arguments are those of
+    :func:`swe_sdk.rollouts.engine.run_rollout`. Raises ``InputError``, ``PrerequisiteError`` where the provider does
+    not work, and ``NoSpace`` where the journal cannot even take the plan.
     """
     planned = _checked(plan(tasks, samples))
     limits = limits or RunLimits()
@@ -132,7 +133,7 @@ class _Run:
                 for _ in range(min(at_once, len(self._planned))):
                     group.start_soon(self._worker)
         except BaseExceptionGroup as errors:  # of on_result alone: for callers who never asked for a group
-            raise _first_leaf(errors) from None
+            raise first_leaf(errors) from None
         finally:
             if len(self._finished) < len(self._planned):
                 _log.warning("stopped: %d of %d rollouts are finished", len(self._finished), len(self._planned))
@@ -159,9 +160,3 @@ class _Run:
         results.unfinished = tuple(left)
         results.stopped = (stopped or "no_space") if left else None
         return results
-
-
-def _first_leaf(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

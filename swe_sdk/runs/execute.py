@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 import os
 import shlex
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+import anyio
 
 from swe_sdk.agents.contract import Prepares
-from swe_sdk.errors import InputError
+from swe_sdk.errors import InputError, SandboxError
 from swe_sdk.rollouts.many import Planned, run_many
-from swe_sdk.rollouts.ports import ModelSource, Verifier
+from swe_sdk.rollouts.ports import Verifier
 from swe_sdk.rollouts.result import RolloutResult
 from swe_sdk.rollouts.verifier import LocalVerifier
 from swe_sdk.runs.progress import Progress, run_progress
@@ -23,8 +25,13 @@ from swe_sdk.sandbox.registry import get_provider
 from swe_sdk.store.events import RunEnded, RunStarted
 from swe_sdk.store.writer import RunWriter
 
+if TYPE_CHECKING:
+    from swe_sdk.agents.model_endpoint import ModelEgress
+    from swe_sdk.runs.checkpoints.keeper import Keeper
+
 _log = logging.getLogger(__name__)
 TOKEN_VARIABLE = "SWE_SDK_VERIFIER_TOKEN"  # noqa: S105  # its name, not itself
+_CLOSE_CAP_S = 60.0
 PATIENCE_S = 60.0
 """How long a verifier elsewhere may be gone: long enough to be restarted."""
 OnResult = Callable[[RolloutResult], None]
@@ -43,6 +50,8 @@ class Order:
     """The caller's own; None = as configured."""
     progress: bool = True
     on_result: OnResult | None = None
+    afresh: Collection[str] = ()
+    """Rollouts that start over, even where a checkpoint holds them."""
 
     @property
     def total(self) -> int:
@@ -50,18 +59,28 @@ class Order:
         return sum(self.kept.values()) + len(self.planned)
 
 
-async def ready_provider(setup: Setup) -> SandboxProvider:
+@asynccontextmanager
+async def ready_provider(setup: Setup) -> AsyncIterator[SandboxProvider]:
     """The provider, once it is known that it works here and that the agent has all that it needs.
 
     Raises ``PrerequisiteError`` and ``InputError``, before anything of the run is made.
     """
     provider = await get_provider(setup.provider)
+    try:
+        await _check_agent(setup)
+        yield provider
+    finally:
+        if setup.owns_provider:
+            with anyio.move_on_after(_CLOSE_CAP_S, shield=True):
+                await provider.aclose()
+
+
+async def _check_agent(setup: Setup) -> None:
     if isinstance(setup.agent, Prepares):
         await setup.agent.prepare()
     if setup.agent.needs.egress == "model" and setup.endpoint is None:
         remedy = "give model=swe.ModelEndpoint(base_url=..., model=...), or a [model] table in the configuration"
         raise InputError(f"the agent {setup.agent.name!r} needs a model, and there is none", remedy=remedy)
-    return provider
 
 
 async def execute(order: Order, provider: SandboxProvider, writer: RunWriter, *, resumed: bool) -> None:
@@ -74,9 +93,13 @@ async def execute(order: Order, provider: SandboxProvider, writer: RunWriter, *,
     with run_progress(order.total, kept=order.kept, enabled=order.progress) as bar:
         ending = _Ending(order, writer)
         with ending.told():
-            async with _verifier(order, provider) as verifier, _model(setup, writer) as model:
+            async with (
+                _verifier(order, provider) as verifier,
+                _model(setup, writer) as model,
+                _checkpoints(order, provider, writer, model) as keeper,
+            ):
                 results = await run_many(
-                    order.planned,
+                    keeper.planned,
                     setup.agent,
                     limits=run_limits(setup.config),
                     deadline_s=setup.config.deadline_s,
@@ -87,10 +110,12 @@ async def execute(order: Order, provider: SandboxProvider, writer: RunWriter, *,
                     verifier=verifier,
                     model=model,
                     journal=writer,
-                    on_result=lambda result: ending.add(result, bar),
+                    live=keeper.lives,
+                    on_result=lambda result: ending.add(result, bar, keeper),
                     on_progress=bar.say,
                     keep_results=False,
                 )
+                keeper.is_finished = results.stopped is None
             ending.stopped = results.stopped
 
 
@@ -103,9 +128,10 @@ class _Ending:
         self.stopped: str | None = None
         """Why the engine stopped before everything was finished."""
 
-    def add(self, result: RolloutResult, bar: Progress) -> None:
+    def add(self, result: RolloutResult, bar: Progress, keeper: Keeper) -> None:
         """One more is finished."""
         self._done += 1
+        keeper.finished(result)
         bar.add(result.outcome.status, result.outcome.mask)
         if self._order.on_result is not None:
             self._order.on_result(result)
@@ -126,13 +152,15 @@ class _Ending:
     def _tell(self, reason: EndReason, message: str) -> None:
         try:
             self._writer.append(RunEnded(reason=reason, message=message))
-        finally:
-            if reason != "finished":
-                path, count = self._writer.path, f"{self._done} of {self._order.total} rollouts are finished"
-                why = f" ({message})" if message else ""
-                _log.warning(
-                    "%s%s: %s, and kept. Go on with: swe-sdk resume %s", reason, why, count, shlex.quote(str(path))
-                )
+        except (SandboxError, OSError):
+            if reason == "finished":
+                raise
+            _log.exception("the end of the run could not be written down")  # what led to it says more
+        if reason != "finished":
+            why = f" ({message})" if message else ""
+            count = f"{self._done} of {self._order.total} rollouts are finished, and kept"
+            path = shlex.quote(str(self._writer.path))
+            _log.warning("%s%s: %s. Go on with: swe-sdk resume %s", reason, why, count, path)
 
 
 def _started(order: Order, resumed: bool) -> RunStarted:
@@ -172,7 +200,28 @@ async def _verifier(order: Order, provider: SandboxProvider) -> AsyncIterator[Ve
 
 
 @asynccontextmanager
-async def _model(setup: Setup, writer: RunWriter) -> AsyncIterator[ModelSource | None]:
+async def _checkpoints(
+    order: Order, provider: SandboxProvider, writer: RunWriter, model: ModelEgress | None
+) -> AsyncIterator[Keeper]:
+    """What is planned, with where it goes on; saved now and then, if that is wanted."""
+    from swe_sdk.runs.checkpoints.keeper import kept_checkpoints
+    from swe_sdk.runs.checkpoints.keeping import Keeping
+
+    async with kept_checkpoints(
+        writer,
+        order.planned,
+        order.setup.agent,
+        provider,
+        keeping=Keeping.of(order.setup.config),
+        gateway=None if model is None else model.gateway,
+        results=order.kept,
+        afresh=order.afresh,
+    ) as keeper:
+        yield keeper
+
+
+@asynccontextmanager
+async def _model(setup: Setup, writer: RunWriter) -> AsyncIterator[ModelEgress | None]:
     """The gateway in front of the user's endpoint, if the agent wants a model."""
     needs = setup.agent.needs
     if setup.endpoint is None or needs.egress == "none":

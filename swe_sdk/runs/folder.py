@@ -22,12 +22,12 @@ from swe_sdk.model.policy import Decision, Policy, get_policy
 from swe_sdk.model.record import Record
 from swe_sdk.model.task import Task
 from swe_sdk.recipes.taskset import TaskSet
+from swe_sdk.runs.lock import LOCK_FILE
 from swe_sdk.store.index import open_index
-from swe_sdk.store.layout import artifact_folder
+from swe_sdk.store.layout import RUN_FILE, artifact_folder, events_folder
 from swe_sdk.store.writer import RunWriter
 
 CONFIG_FILE, TASKS_FILE = "config.json", "tasks.jsonl"
-_PRIVATE = 0o600
 
 
 class PolicyLine(Record):
@@ -75,13 +75,20 @@ def never_began(run_dir: Path) -> bool:
         return index.count() == 0
 
 
+def is_half_made(folder: Path) -> bool:
+    """Whether somebody was killed while making a run directory there: it holds what comes first, and nothing else."""
+    entries = list(folder.iterdir())
+    begun = [entry for entry in entries if entry.name == events_folder(folder).name]
+    others = [each for each in entries if each.name == LOCK_FILE or each.name.startswith(f".{RUN_FILE}.")]
+    return len(begun) + len(others) == len(entries) and not any(any(entry.iterdir()) for entry in begun)
+
+
 def save_plan(writer: RunWriter, plan: RunPlan, tasks: Iterable[Task]) -> None:
     """Write both files, the configuration last: with it, the run has begun. Raises ``NoSpace``."""
     for half_made in (TASKS_FILE, f"{TASKS_FILE}.gz"):
         (artifact_folder(writer.path) / half_made).unlink(missing_ok=True)
     lines = b"".join(json.dumps(task.private()).encode() + b"\n" for task in tasks)
-    saved = writer.save(TASKS_FILE, lines)
-    (writer.path / f"{saved.path}{'.gz' if saved.encoding == 'gzip' else ''}").chmod(_PRIVATE)
+    writer.save(TASKS_FILE, lines, private=True)
     writer.save(CONFIG_FILE, json.dumps(plan.model_dump(mode="json"), indent=2).encode() + b"\n")
 
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import httpx
 
 _CONNECT_S = 10.0
-_BUSY = frozenset({408, 425, 429, 502, 503, 504})
+_TOO_BUSY = 429
+_NOT_NOW = frozenset({408, 425, _TOO_BUSY, 502, 503, 504})
 """Answers that mean: not now. Everything else of 400 and above is an answer."""
 _TASK_REFUSED = frozenset({404, 422})
 """Answers that mean: not this task along with a request."""
@@ -33,8 +34,8 @@ class RemoteVerifier:
     The whole task goes along with the patch. A verifier that takes none along (or not one whose sources lie on this
     machine) is asked by the task's name, and has to require the same tests.
 
-    Where the verifier cannot be reached, or says that it is busy, the post is repeated for ``patience_s`` seconds and
-    never beyond the deadline: an agent's whole work waits for this answer, and a verifier may be restarted meanwhile.
+    Where the verifier cannot be reached the post is repeated for ``patience_s`` seconds, where it has too much to do
+    until the deadline: an agent's whole work waits for this answer, and a verifier may be restarted meanwhile.
     Posting twice is safe, since equal grades share one execution there.
     """
 
@@ -83,24 +84,24 @@ class RemoteVerifier:
         while True:
             tries += 1
             answer, problem = await self._post_once(body)
-            if answer is not None:
+            if answer is not None and answer.status_code not in _NOT_NOW:
                 return answer
+            if answer is not None and answer.status_code == _TOO_BUSY:
+                gives_up_at = anyio.current_time() + self._patience_s  # it is alive, and our turn comes
             if anyio.current_time() + pause_s > gives_up_at:
                 raise VerifierUnreachable(f"{self.url}: {problem}, in {tries} tries", remedy=_LOOK)
             await anyio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     async def _post_once(self, body: bytes) -> tuple[httpx.Response | None, str]:
-        """The answer, or why there is none (yet)."""
+        """The answer, and what is wrong with it, or why there is none."""
         import httpx
 
         try:
             answer = await self._client.post("grade", content=body, headers={"content-type": "application/json"})
         except httpx.TransportError as error:
             return None, f"{type(error).__name__} {error}".strip()
-        if answer.status_code in _BUSY:
-            return None, f"status {answer.status_code}: {_told(answer)}"
-        return answer, ""
+        return answer, f"status {answer.status_code}: {_told(answer)}" if answer.is_error else ""
 
     def _outcome(self, task: Task, answer: httpx.Response) -> Outcome:
         from swe_sdk.server.models import GradeResponse

@@ -9,7 +9,8 @@ from swe_sdk.model.outcome import Mask, Outcome
 from swe_sdk.model.patch import EMPTY_PATCH, Patch
 from swe_sdk.runs.log import Log, Logs
 from swe_sdk.runs.paged import Paged
-from swe_sdk.shown import html_table, html_text
+from swe_sdk.shown import html_table, html_text, one_line
+from swe_sdk.store.filters import RolloutFilter
 from swe_sdk.store.index import RunIndex
 from swe_sdk.store.rows import AttemptRow, MaskRow, ModelCallRow, RolloutRow, StageRow, StepRow
 
@@ -129,8 +130,6 @@ class Rollout:
     @property
     def masks(self) -> list[MaskRow]:
         """Why attempts gave no measurement, the first one first; those that were tried again as well."""
-        from swe_sdk.store.filters import RolloutFilter
-
         chosen = RolloutFilter(run=(self.row.run,), instance_id=(self.instance_id,))
         rows = self._index.masks(chosen, limit=1000).rows
         return [row for row in reversed(rows) if row.rollout_id == self.id]
@@ -175,8 +174,6 @@ class Rollout:
         return f"{self.id} {self.status}, attempt {self.attempt}, {self.row.steps} steps{spent}{why}"
 
     def __repr__(self) -> str:
-        from swe_sdk.shown import one_line
-
         return f"<Rollout {one_line(self.line, 300)}>"
 
     def _repr_html_(self) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, ValuesView
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from swe_sdk.errors import InputError, UnknownRollout
+from pydantic import ValidationError
+
+from swe_sdk.errors import InputError, UnknownRollout, did_you_mean
 from swe_sdk.runs.rollout import Rollout
 from swe_sdk.shown import html_table, html_text
 from swe_sdk.store.filters import RolloutFilter, SortColumn
@@ -38,12 +40,14 @@ class Rollouts(Mapping[str, Rollout]):
         Conditions are the fields of :class:`~swe_sdk.store.filters.RolloutFilter`: ``status``, ``mask_kind``,
         ``instance_id``, ``text`` (a part of the instance id), ``final``, ... Raises ``InputError``.
         """
-        known = RolloutFilter.model_fields
+        for key in conditions.keys() - RolloutFilter.model_fields.keys():
+            raise InputError(f"unknown condition {key!r}", remedy=did_you_mean(key, RolloutFilter.model_fields))
         told = {key: _any_of(key, value) for key, value in conditions.items()}
         try:
             return Rollouts(self._index, RolloutFilter.model_validate({**self._chosen.model_dump(), **told}))
-        except ValueError:
-            raise InputError(f"no such condition: {conditions}", remedy=f"there are {', '.join(known)}") from None
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise InputError(f"{first['loc'][0]}={conditions.get(str(first['loc'][0]))!r}: {first['msg']}") from None
 
     def page(
         self, number: int = 1, size: int = 50, *, sort: SortColumn = "queued_at", descending: bool = False

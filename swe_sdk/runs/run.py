@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from swe_sdk.exports.record import RolloutRecord
+    from swe_sdk.runs.checkpoints.view import Checkpoints
 
 _MEASURED: dict[str, FactStatus] = {"resolved": "resolved", "unresolved": "unresolved", "masked": "masked"}
 
@@ -81,6 +82,14 @@ class Run:
         """Mean reward over what was measured, masks by kind, pass@k with its interval, budgets, seconds by stage."""
         facts = (_facts(row) for row in self.rollouts.rows())
         return run_metrics(facts, self._index.stage_seconds(RolloutFilter(run=(self.path.name,))))
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """What was saved of it, oldest first: kept, released, and what each holds."""
+        from swe_sdk.runs.checkpoints.view import Checkpoints
+
+        self._index.refresh()
+        return Checkpoints(self.path, self._index)
 
     @property
     def logs(self) -> Logs:

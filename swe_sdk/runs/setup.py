@@ -25,7 +25,7 @@ from swe_sdk.rollouts.settings import RolloutSettings, RunLimits
 from swe_sdk.runs.folder import RunPlan, policy_lines
 from swe_sdk.runs.remote_verifier import require_url
 from swe_sdk.sandbox.contract import Limits, SandboxProvider
-from swe_sdk.sandbox.registry import named_provider
+from swe_sdk.sandbox.registry import named_provider, restore_provider
 
 TasksLike = Iterable[Task] | Task | Path | str
 """Tasks, one task, or where they can be loaded from."""
@@ -41,6 +41,8 @@ class Setup:
     provider: SandboxProvider | str
     policy: Policy
     endpoint: ModelEndpoint | None
+    owns_provider: bool = False
+    """Whether the provider was made for this run, and is closed with it."""
 
     @property
     def config(self) -> RunConfig:
@@ -103,9 +105,12 @@ def from_plan(
     chosen = plan.config.provider if provider is None else provider
     if isinstance(chosen, str) and chosen != "auto":
         named_provider(chosen)
+    is_own = isinstance(chosen, str) and plan.config.base_image is not None
+    if isinstance(chosen, str) and plan.config.base_image is not None:
+        chosen = _provider_on(chosen, plan.config.base_image)
     if plan.config.verifier is not None:
         require_url(plan.config.verifier)
-    return Setup(plan, tasks, made, chosen, plan.policy, _endpoint(plan.config, model))
+    return Setup(plan, tasks, made, chosen, plan.policy, _endpoint(plan.config, model), is_own)
 
 
 def task_set(tasks: TasksLike) -> TaskSet:
@@ -149,6 +154,18 @@ def run_limits(config: RunConfig) -> RunLimits:
 def rollout_budget(config: RunConfig) -> Budget:
     """What each rollout may spend."""
     return Budget(total_s=config.budget_s)
+
+
+def _provider_on(name: str, base_image: str) -> SandboxProvider:
+    """A provider of containers of its own, which builds sources on ``base_image``."""
+    if name == "docker":
+        return restore_provider(name, {"base_image": base_image})
+    if name == "apptainer":
+        from swe_sdk.sandbox.providers.apptainer.settings import ApptainerSettings
+
+        return restore_provider(name, {"options": ApptainerSettings(base_image=base_image)})
+    problem = f"base_image is for container providers, which {name!r} is not"
+    raise InputError(problem, remedy="leave it out, or choose the provider docker or apptainer")
 
 
 def _settings_of(agent: Agent) -> dict[str, Any]:

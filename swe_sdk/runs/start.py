@@ -23,7 +23,8 @@ from swe_sdk.model.policy import Policy
 from swe_sdk.rollouts.many import Planned, plan
 from swe_sdk.rollouts.ports import Verifier
 from swe_sdk.runs.execute import OnResult, Order, execute, ready_provider
-from swe_sdk.runs.folder import RunPlan, never_began, save_plan
+from swe_sdk.runs.folder import RunPlan, is_half_made, never_began, save_plan
+from swe_sdk.runs.lock import held_run
 from swe_sdk.runs.run import Run
 from swe_sdk.runs.setup import Setup, TasksLike, from_plan, set_up
 from swe_sdk.sandbox.contract import SandboxProvider
@@ -40,6 +41,7 @@ async def run(
     agent: Agent | str | None = None,
     *,
     budget: Duration | None = None,
+    checkpoint_every: Duration | None = None,
     samples: int | None = None,
     provider: SandboxProvider | str | None = None,
     limit: int | None = None,
@@ -62,6 +64,9 @@ async def run(
     for agents that want one. ``preset`` ("evaluation" or "training") and ``config`` (a file, or settings by name) say
     the rest, and so does any other setting of :class:`~swe_sdk.config.model.RunConfig` by its name; arguments win.
 
+    With ``checkpoint_every`` all rollouts that are under way are saved so often, and :func:`resume` goes on from there;
+    ``keep_last`` (2), ``keep_every`` and ``keep_best`` say which checkpoints are kept.
+
     ``path`` = the run directory, new or empty; by default one below ``paths.runs_dir()``. No rollout can stop the
     others: whatever goes wrong in one is in its outcome. Cancellation (Ctrl-C) closes every sandbox and leaves a run
     that :func:`resume` goes on with.
@@ -80,7 +85,14 @@ async def run(
             preset=preset,
             name=name,
             handed_over=() if isinstance(verifier, str | None) else ("verifier",),
-            **{"budget_s": budget, "samples": samples, "limit": limit, "verifier": _url(verifier), **settings},
+            **{
+                "budget_s": budget,
+                "checkpoint_every_s": checkpoint_every,
+                "samples": samples,
+                "limit": limit,
+                "verifier": _url(verifier),
+                **settings,
+            },
         )
     )
     order = Order(
@@ -90,9 +102,9 @@ async def run(
         progress=progress,
         on_result=on_result,
     )
-    ready = await ready_provider(setup)
-    with await to_thread.run_sync(_new_writer, path, setup) as writer:
-        await execute(order, ready, writer, resumed=False)
+    async with ready_provider(setup) as ready:
+        with await to_thread.run_sync(_new_writer, path, setup) as writer, held_run(writer.path):
+            await execute(order, ready, writer, resumed=False)
     return await open_run(writer.path)
 
 
@@ -110,29 +122,32 @@ async def resume(
 ) -> Run:
     """Go on with a run that was stopped or killed: with its own tasks and settings, in its own directory.
 
-    Finished rollouts are kept as they are (``retry_masked`` tries those again whose mask is worth it). All others start
-    over, as a new attempt with a whole budget; what earlier attempts left stays there to be looked at. What was handed
-    to :func:`run` as an object, and has no name to make it by, has to be handed over again.
+    Finished rollouts are kept as they are (``retry_masked`` tries those again whose mask is worth it). What the newest
+    complete checkpoint holds goes on from there, as a new attempt with what is left of its budget. All others start
+    over, with a whole budget; what earlier attempts left stays there to be looked at. What was handed to :func:`run` as
+    an object, and has no name to make it by, has to be handed over again.
 
     Raises ``InputError`` where there is no such run, it is under way in another process, or something is missing.
     """
     found = await open_run(path.path if isinstance(path, Run) else path)
-    with found:
+    with found, held_run(found.path):
         setup = await to_thread.run_sync(
             partial(_setup_of, found, agent=agent, provider=provider, verifier=verifier, model=model, limit=limit)
         )
-        left, kept = await to_thread.run_sync(_left_and_kept, found, setup, retry_masked)
-    order = Order(
-        setup,
-        left,
-        kept=kept,
-        verifier=None if isinstance(verifier, str | None) else verifier,
-        progress=progress,
-        on_result=on_result,
-    )
-    ready = await ready_provider(setup)
-    with await to_thread.run_sync(RunWriter, found.path) as writer:
-        await execute(order, ready, writer, resumed=True)
+        again = await to_thread.run_sync(_retryable, found) if retry_masked else frozenset[str]()
+        left, kept = await to_thread.run_sync(_left_and_kept, found, setup, again)
+        order = Order(
+            setup,
+            left,
+            kept=kept,
+            afresh=again,
+            verifier=None if isinstance(verifier, str | None) else verifier,
+            progress=progress,
+            on_result=on_result,
+        )
+        async with ready_provider(setup) as ready:
+            with await to_thread.run_sync(RunWriter, found.path) as writer:
+                await execute(order, ready, writer, resumed=True)
     return await open_run(found.path)
 
 
@@ -151,7 +166,7 @@ def _new_writer(path: Path | str | None, setup: Setup) -> RunWriter:
         if not never_began(folder):
             remedy = f"swe.resume({str(folder)!r}), or another path"
             raise InputError(f"there is a run at {folder} already", remedy=remedy)
-    elif folder.is_dir() and any(folder.iterdir()):
+    elif folder.is_dir() and not is_half_made(folder):
         raise InputError(f"the directory {folder} is not empty", remedy="give a new one")
     writer = RunWriter(folder)
     save_plan(writer, setup.plan, setup.tasks)
@@ -194,10 +209,9 @@ def _require(plan: RunPlan, handed: Mapping[str, object]) -> None:
         )
 
 
-def _left_and_kept(run: Run, setup: Setup, retry_masked: bool) -> tuple[list[Planned], Counter[str]]:
+def _left_and_kept(run: Run, setup: Setup, again: Collection[str]) -> tuple[list[Planned], Counter[str]]:
     """What is still to be done, as new attempts; and how many rollouts are finished, by status."""
     rows = {row.rollout_id: row for row in run.rollouts.rows()}
-    again = _retryable(run) if retry_masked else frozenset()
     left, kept = [], Counter[str]()
     for planned in plan(setup.tasks, setup.config.samples):
         row = rows.get(planned.rollout_id)

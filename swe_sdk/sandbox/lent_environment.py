@@ -81,9 +81,7 @@ class LentEnvironments:
         """It turned out not to be there any more."""
         self._known = OrderedDict((key, known) for key, known in self._known.items() if known is not lent)
 
-    async def make_ready(
-        self, box: Box, environment: Environment, prepared: PreparedEnvironment
-    ) -> LentEnvironment:
+    async def make_ready(self, box: Box, environment: Environment, prepared: PreparedEnvironment) -> LentEnvironment:
         """Remove from a new box whatever an agent must not see; returns what is known of it then.
 
         Raises as :meth:`get` does.

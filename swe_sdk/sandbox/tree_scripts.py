@@ -31,7 +31,8 @@ else
     realpath -e "$common/objects" > "$OWN/git/objects/info/alternates"
 fi
 names() { cut -z -f 2- | sort -zu; }
-sed -nz '/^?\t/p' "$OWN/before" | names > "$OWN/untracked"
+: > "$OWN/untracked"
+[ ! -s "$OWN/before" ] || sed -nz '/^?\t/p' "$OWN/before" | names > "$OWN/untracked"
 differences() {
     git diff --cached --raw --no-abbrev --no-renames --ignore-submodules=none -z "$BASE" |
         paste -z -d '\t' - - | sort -zu
@@ -99,8 +100,10 @@ git diff --cached --raw --no-renames --ignore-submodules=none -z "$BASE" | paste
 """Its HEAD is read by hand, since its configuration must not be. Where it names no commit, nothing is committed."""
 
 DIFF = r"""
-touch "$OWN/links"
-differences | comm -z -12 "$OWN/before" - | names | sort -zu - "$OWN/links" > "$OWN/same"
+touch "$OWN/links" "$OWN/same"
+if [ -s "$OWN/before" ] || [ -s "$OWN/links" ]; then
+    differences | comm -z -12 "$OWN/before" - | names | sort -zu - "$OWN/links" > "$OWN/same"
+fi
 if [ -s "$OWN/same" ]; then
     git --literal-pathspecs reset -q --pathspec-from-file="$OWN/same" --pathspec-file-nul "$BASE" -- > /dev/null
 fi

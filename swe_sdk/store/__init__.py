@@ -1,1 +1,1 @@
-"""What is kept on disk."""
+"""What is kept on disk: results of grades, and runs with all that happened in them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -28,13 +29,16 @@ class ArtifactFile:
     def __init__(self, path: Path, record: ArtifactWritten, announce: Callable[[ArtifactWritten], None]) -> None:
         self.path = path
         self._record, self._announce = record, announce
+        self._lock = threading.Lock()
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         with disk_full_is_typed(path):
             self._fd = os.open(path, flags, 0o644)
 
     def write(self, data: bytes) -> None:
         """Append all of ``data``; ``NoSpace`` where it does not fit, and what did fit stays."""
-        with disk_full_is_typed(self.path):
+        with self._lock, disk_full_is_typed(self.path):
+            if self._fd < 0:
+                raise ValueError(f"the artifact {self.path.name} is closed")
             rest = memoryview(data)
             while rest:
                 rest = rest[os.write(self._fd, rest) :]
@@ -45,8 +49,9 @@ class ArtifactFile:
 
     def close(self) -> ArtifactWritten:
         """No more is coming. Returns where the artifact lies; a second call does nothing more."""
-        if self._fd >= 0:
+        with self._lock:
             fd, self._fd = self._fd, -1
+        if fd >= 0:
             os.close(fd)
             self._record = finished(self.path, self._record)
             self._announce(self._record)

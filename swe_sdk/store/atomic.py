@@ -51,9 +51,12 @@ def _ends_mid_line(descriptor: int) -> bool:
 
 
 def sync_directory(path: Path) -> None:
-    """Make the names in a directory durable."""
+    """Make the names in a directory durable, as far as its file system can."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some network file systems sync no directories
+            raise
     finally:
         os.close(descriptor)

@@ -87,7 +87,7 @@ class Journals:
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._paths: dict[int, Path] = {}
+        self._paths: dict[tuple[int, int], Path] = {}
 
     def event(self, kind: type[EventT], jn: int, at: int, length: int) -> EventT | None:
         """The event of a line; None where the journal is gone, or something else is there."""
@@ -99,10 +99,11 @@ class Journals:
         return event if isinstance(event, kind) else None
 
     def _path(self, jn: int) -> Path:
-        if jn not in self._paths:
+        key = (self._db.epoch, jn)
+        if key not in self._paths:
             row = self._db.row("SELECT u.path, j.name FROM journals AS j JOIN runs AS u USING (rn) WHERE jn = ?", (jn,))
-            self._paths[jn] = Path() if row is None else events_folder(Path(row["path"])) / row["name"]
-        return self._paths[jn]
+            self._paths[key] = Path() if row is None else events_folder(Path(row["path"])) / row["name"]
+        return self._paths[key]
 
 
 def steps(db: Database, journals: Journals, rid: int, attempt: int | None, offset: int, limit: int) -> Page[StepRow]:

@@ -212,7 +212,10 @@ class ModelCalled(_OfAttempt):
 
 
 class BudgetCharged(_OfAttempt):
-    """What the rollout has spent so far, over all of its attempts, and how long it waited to be admitted."""
+    """What the rollout has spent so far, and how long this attempt waited to be admitted.
+
+    An attempt that starts over has the budget that the lost one began with; one that goes on has what is left.
+    """
 
     kind: Literal["budget"] = "budget"
     budget: Budget
@@ -383,6 +386,6 @@ class Line(Record):
     v: int
     n: int = Field(ge=1, lt=2**31)
     """Number in its file, without gaps."""
-    t: float
+    t: float = Field(ge=0, lt=1e12, allow_inf_nan=False)
     """Unix seconds: when it happened."""
     event: AnyEvent

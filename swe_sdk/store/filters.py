@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, get_args
 
@@ -81,6 +82,7 @@ class Where(NamedTuple):
 
 
 _COLUMNS = ("status", "mask_kind", "mask_stage", "agent", "model", "family", "repo", "provider", "instance_id")
+_MOST_PARAMETERS = 100
 _FINAL = "r.status IN ('resolved', 'unresolved', 'masked', 'stopped')"
 
 
@@ -98,13 +100,15 @@ def where(chosen: RolloutFilter, *, one_by_one: bool = False) -> Where:
     parts: list[str] = []
     parameters: list[object] = []
     if chosen.run:
-        parts.append(f"r.rn IN (SELECT rn FROM runs WHERE run IN ({_marks(chosen.run)}))")
-        parameters += chosen.run
+        among = _among(chosen.run)
+        parts.append(f"r.rn IN (SELECT rn FROM runs WHERE run IN ({among.sql}))")
+        parameters += among.parameters
     for column in _COLUMNS:
         values: tuple[str, ...] = getattr(chosen, column)
         if values:
-            parts.append(f"r.{column} IN ({_marks(values)})")
-            parameters += values
+            among = _among(values)
+            parts.append(f"r.{column} IN ({among.sql})")
+            parameters += among.parameters
     if chosen.text:
         parts.append(_LIKE if one_by_one else _IN_INSTANCES)
         parameters.append(f"%{_literal(chosen.text)}%")
@@ -123,8 +127,11 @@ def require_column(name: str, known: Sequence[str]) -> str:
     return name
 
 
-def _marks(values: Sequence[object]) -> str:
-    return ", ".join("?" * len(values))
+def _among(values: tuple[str, ...]) -> Where:
+    """What stands in the brackets of ``IN``: SQLite has a limit on the number of parameters."""
+    if len(values) <= _MOST_PARAMETERS:
+        return Where(", ".join("?" * len(values)), values)
+    return Where("SELECT value FROM json_each(?)", (json.dumps(values),))
 
 
 def _literal(text: str) -> str:

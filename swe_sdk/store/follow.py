@@ -6,9 +6,11 @@ import sqlite3
 import threading
 import zlib
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from swe_sdk.errors import IndexDamaged
 from swe_sdk.model.ids import new_id
 from swe_sdk.store.catalog import Catalog
 from swe_sdk.store.database import Database
@@ -20,6 +22,8 @@ from swe_sdk.store.schema import RUN_TABLES, TABLES_OF_ROLLOUTS
 from swe_sdk.store.statements import JOURNAL_READ
 
 _BATCH_BYTES = 8 << 20
+_BATCH_JOURNALS = 100
+_ANALYZE_EVERY = 20_000
 
 
 class _Tail(NamedTuple):
@@ -27,6 +31,7 @@ class _Tail(NamedTuple):
 
     jn: int
     path: Path
+    size: int
 
 
 class _Known(NamedTuple):
@@ -43,13 +48,17 @@ class Follower:
     def __init__(self, db: Database, catalog: Catalog) -> None:
         self._db, self._catalog = db, catalog
         self._lock = threading.Lock()
-        self._torn: dict[int, int] = {}
+        self._torn: dict[tuple[int, int], int] = {}
+        self._unanalyzed = 0
         self._batch_bytes = _BATCH_BYTES
 
     def refresh(self) -> int:
         """Index all that is on the disk now; returns how many lines that were."""
         with self._lock:
-            return self._refresh()
+            try:
+                return self._refresh()
+            except IndexDamaged:
+                return self._refresh()
 
     def _refresh(self) -> int:
         runs = self._catalog.runs()
@@ -57,13 +66,20 @@ class Follower:
         for run in known.keys() - runs.keys():
             self._forget(known[run].rn)
         count = sum(self._follow(known.get(run) or self._add_run(run, path), path) for run, path in runs.items())
+        self._unanalyzed += count
         if not self._db.has_indexes:
             self._db.build_indexes()
+        elif self._unanalyzed > _ANALYZE_EVERY:
+            self._db.analyze()
+            self._unanalyzed = 0
         return count
 
     def _known(self) -> dict[str, _Known]:
-        known = {row["run"]: _Known(row["run"], row["rn"], {}) for row in self._db.rows("SELECT run, rn FROM runs")}
-        for row in self._db.rows("SELECT u.run, j.* FROM journals AS j JOIN runs AS u USING (rn)"):
+        with self._db.snapshot():  # another process may add a run meanwhile
+            runs = self._db.rows("SELECT run, rn FROM runs")
+            journals = self._db.rows("SELECT u.run, j.* FROM journals AS j JOIN runs AS u USING (rn)")
+        known = {row["run"]: _Known(row["run"], row["rn"], {}) for row in runs}
+        for row in journals:
             known[row["run"]].journals[row["name"]] = row
         return known
 
@@ -92,12 +108,11 @@ class Follower:
         if _is_other(known.journals, sizes):
             self._forget(known.rn)
             known = self._add_run(known.run, run_dir)
-        while tails := list(self._tails(known, sizes, events_folder(run_dir))):
+            sizes = self._sizes(run_dir, {})
+        while tails := list(islice(self._tails(known, sizes, events_folder(run_dir)), _BATCH_JOURNALS)):
             with self._db.writing() as db:
                 count = self._take(db, known.rn, tails)
             total += count
-            if not count:
-                break
             known = known._replace(journals=self._journals(known.rn))
         return total
 
@@ -108,9 +123,8 @@ class Follower:
     def _tails(self, known: _Known, sizes: dict[str, int], folder: Path) -> Iterator[_Tail]:
         for name, size in sizes.items():
             row = known.journals.get(name) or self._add_journal(known.rn, name)
-            if size > row["offset"] and self._torn.get(row["jn"]) != size:
-                self._torn[row["jn"]] = size  # until something of it could be read
-                yield _Tail(row["jn"], folder / name)
+            if size > row["offset"] and self._torn.get((self._db.epoch, row["jn"])) != size:
+                yield _Tail(row["jn"], folder / name, size)
 
     def _add_journal(self, rn: int, name: str) -> sqlite3.Row:
         tie = zlib.crc32(name.encode("utf-8", "surrogateescape")) << 31
@@ -126,8 +140,9 @@ class Follower:
         for tail in tails:
             row = db.execute("SELECT offset, lines, tie FROM journals WHERE jn = ?", (tail.jn,)).fetchone()
             lines = read_lines(tail.path, row["offset"], share) if row is not None else []
-            if lines:
-                self._torn.pop(tail.jn, None)
+            if not lines:
+                self._torn[self._db.epoch, tail.jn] = tail.size  # nothing to be had until it grows
+            else:
                 self._read(db, fold, tail.jn, row, lines)
                 count += len(lines)
         fold.write(seq)

@@ -7,6 +7,7 @@ how many newlines are in them. So a reader goes from header to header, and unpac
 
 from __future__ import annotations
 
+import os
 import struct
 import zlib
 from bisect import bisect_right
@@ -57,8 +58,11 @@ def compress_file(path: Path) -> Path:
     target = path.with_name(path.name + SUFFIX)
     try:
         with disk_full_is_typed(path), path.open("rb") as source, draft.open("xb") as out:
+            os.fchmod(out.fileno(), os.fstat(source.fileno()).st_mode & 0o777)  # what was private stays so
             while data := source.read(FRAME_BYTES):
                 out.write(pack(data))
+            out.flush()
+            os.fsync(out.fileno())  # what it replaces is removed below
         draft.replace(target)
     except NoSpace:
         return path

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from swe_sdk.errors import InputError, UnknownRollout, UnknownRun
-from swe_sdk.model.ids import safe_name
 from swe_sdk.model.outcome import Outcome
 from swe_sdk.model.patch import Patch
 from swe_sdk.store import details, retention, summaries
@@ -19,6 +17,7 @@ from swe_sdk.store.filesystem import local_index_folder
 from swe_sdk.store.filters import GroupColumn, RolloutFilter, SortColumn, where
 from swe_sdk.store.follow import Follower
 from swe_sdk.store.health import index_status
+from swe_sdk.store.index_files import index_file
 from swe_sdk.store.pages import SELECT_ROLLOUTS, count_rollouts, page_of_rollouts, rollout_row
 from swe_sdk.store.rows import (
     ArtifactRow,
@@ -43,7 +42,6 @@ from swe_sdk.store.rows import (
     VerdictRow,
 )
 from swe_sdk.store.run_rows import run_rows
-from swe_sdk.store.schema import INDEX_VERSION
 from swe_sdk.store.windows import WindowedFile
 
 ALL = RolloutFilter()
@@ -69,9 +67,7 @@ class RunIndex:
     def __init__(self, path: Path, index_dir: Path | None = None) -> None:
         self.path = path.absolute()
         catalog = Catalog(self.path)
-        folder = local_index_folder() if index_dir is None else index_dir
-        folder.mkdir(parents=True, exist_ok=True)
-        self._db = Database(folder / index_name(self.path))
+        self._db = Database(index_file(self.path, local_index_folder() if index_dir is None else index_dir))
         self._follower = Follower(self._db, catalog)
         self._journals = details.Journals(self._db)
         self.refresh()
@@ -282,9 +278,3 @@ class RunIndex:
         instance = rollout_id.rpartition(".")[0] or rollout_id
         sql = "SELECT rollout_id FROM rollouts WHERE instance_id = ? OR instance_id LIKE ? LIMIT 20"
         return [row["rollout_id"] for row in self._db.rows(sql, (instance, f"{instance[:12]}%"))]
-
-
-def index_name(path: Path) -> str:
-    """Name of the file for a directory: another one for each place and each version of the tables."""
-    digest = hashlib.sha256(str(path.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    return f"{safe_name(path.name)[:40]}-{digest}-v{INDEX_VERSION}.sqlite"

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from swe_sdk.errors import InputError
 from swe_sdk.files import write_atomic
-from swe_sdk.model.ids import new_id, safe_name
+from swe_sdk.model.ids import safe_name
 from swe_sdk.model.record import Record
 from swe_sdk.store.atomic import disk_full_is_typed
 from swe_sdk.store.events import SCHEMA
@@ -62,7 +62,10 @@ def make_run(run_dir: Path) -> RunFile:
         with disk_full_is_typed(run_dir):
             events_folder(run_dir).mkdir(parents=True, exist_ok=True)
             if not is_run(run_dir):
-                _write_once(run_dir / RUN_FILE, RunFile(created_at=time.time()))
+                content = RunFile(created_at=time.time()).model_dump_json().encode()
+                write_atomic(
+                    run_dir / RUN_FILE, content + b"\n"
+                )  # of several at once the last one wins: all say the same
     except OSError as error:
         raise InputError(f"cannot make the run directory {run_dir}: {error.strerror}") from error
     return read_run(run_dir)
@@ -82,15 +85,3 @@ def read_run(run_dir: Path) -> RunFile:
             remedy="use a newer swe_sdk",
         )
     return found
-
-
-def _write_once(path: Path, content: RunFile) -> None:
-    """Of several processes that do this at once, one wins, and no reader sees a part of it."""
-    draft = path.with_name(f".{path.name}.{new_id('draft')}")
-    write_atomic(draft, content.model_dump_json().encode() + b"\n")
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        pass
-    finally:
-        draft.unlink()

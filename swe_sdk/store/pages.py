@@ -62,14 +62,14 @@ def page_of_rollouts(
     require_column(sort, SORT_COLUMNS)
     after = None if cursor is None else _decode(cursor, sort, descending)
     with db.snapshot():
-        few = _few(db, chosen)
+        count = count_rollouts(db, where(chosen)) if total else None
+        few = _few(db, chosen) if count is None or count <= _FEW else None
         plan = _plan(db, chosen, few, sort, "DESC" if descending else "ASC")
         if after is None:
             rids = _column(db, *plan.rids(plan.condition, limit + 1, offset))
         else:
             rids = _rids_after(db, plan, limit + 1, after)
         rows = _rows(db, rids)
-        count = (len(few) if few is not None else count_rollouts(db, where(chosen))) if total else None
     more = _encode(rows[limit - 1], sort, descending) if len(rows) > limit else None
     return Page(rows=tuple(map(rollout_row, rows[:limit])), offset=offset, total=count, cursor=more)
 

@@ -4,7 +4,7 @@ Everything in them is made from journals, by statements that give the same rows 
 *newest wins* (a pair ``_t``, ``_tie`` beside a group of columns says which event set them), least, greatest, or sum.
 ``rollouts`` has a row for each rollout, whose derived columns are computed from the other tables (:mod:`derive`).
 
-There are no migrations: an index of another version is another file, built anew from the journals.
+There are no migrations: an index of other tables is another file, built anew from the journals.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from swe_sdk.store.filters import SORT_COLUMNS
 
 INDEX_VERSION = 1
-"""Part of the file's name. It grows whenever a table changes."""
+"""Part of the file's name, beside a digest of the tables. It grows when the same tables are filled otherwise."""
 
 _RUNS = """
 CREATE TABLE meta (generation TEXT NOT NULL, seq INTEGER NOT NULL);

@@ -15,6 +15,7 @@ from swe_sdk.sandbox.owner import current_owner
 from swe_sdk.store.artifacts import ArtifactFile, finished
 from swe_sdk.store.atomic import disk_full_is_typed
 from swe_sdk.store.events import ArtifactRole, ArtifactWritten, Event, WriterClosed, WriterOpened
+from swe_sdk.store.filesystem import FileSystem, file_system
 from swe_sdk.store.journal import Journal
 from swe_sdk.store.layout import artifact_folder, events_folder, make_run
 
@@ -44,6 +45,11 @@ class RunWriter:
     def journal_path(self) -> Path:
         """The journal of this writer."""
         return self._journal.path
+
+    @property
+    def file_system(self) -> FileSystem:
+        """What the run directory is on, and what can be counted on there (``.promise``)."""
+        return file_system(self.path)
 
     # -- events ------------------------------------------------------------------------------------------------------
 
@@ -86,11 +92,15 @@ class RunWriter:
         rollout_id: str | None = None,
         attempt: int | None = None,
         role: ArtifactRole = "other",
+        private: bool = False,
     ) -> ArtifactWritten:
-        """Write a whole file of an attempt (or of the run); it is there with all of its bytes, or not at all."""
+        """Write a whole file of an attempt (or of the run); it is there with all of its bytes, or not at all.
+
+        One that is ``private`` can be read by this user alone, from the start.
+        """
         path = self._new_path(name, rollout_id, attempt)
         with disk_full_is_typed(path):
-            write_atomic(path, data, sync=self._sync)
+            write_atomic(path, data, mode=0o600 if private else 0o644, sync=self._sync)
         return self.adopt(path, name=name, rollout_id=rollout_id, attempt=attempt, role=role)
 
     def adopt(

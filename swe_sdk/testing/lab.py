@@ -121,9 +121,9 @@ class Lab:
         assert isinstance(self.provider, SupportsSnapshots)
         return self.provider
 
-    async def snapshot(self, box: Box) -> Snapshot:
+    async def snapshot(self, box: Box, *, snapshot_id: str | None = None) -> Snapshot:
         """A snapshot that is deleted after the check."""
-        snapshot = await self.snapshots.snapshot(box)
+        snapshot = await self.snapshots.snapshot(box, snapshot_id=snapshot_id)
         self._snapshots.append(snapshot.id)
         return snapshot
 

@@ -48,4 +48,5 @@ OPENHANDS = Dialect(
     run=lambda command: use("terminal", command=command, **_OH),
     end=lambda message: act(use("finish", message=message, **_OH)),
 )
-DIALECTS = {"mini-swe-agent": MINI, "opencode": OPENCODE, "openhands": OPENHANDS}
+CODEX = Dialect(run=lambda command: use("exec_command", cmd=command), end=say)
+DIALECTS = {"codex": CODEX, "mini-swe-agent": MINI, "opencode": OPENCODE, "openhands": OPENHANDS}

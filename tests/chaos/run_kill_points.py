@@ -116,6 +116,8 @@ def _look(path: Path, before: dict[str, Any], report: Report) -> dict[str, Any]:
 
 def _wrong_end(path: Path) -> list[str]:
     """Every rollout is there, once, and resolved: a kill is no reason for a zero."""
+    if not (path / "run.json").exists():
+        return ["there is no run"]
     with Run(path) as run:
         wanted = {f"{task}.{sample}" for task in TASKS for sample in range(SAMPLES)}
         rows = {row.rollout_id: row.status for row in run.rollouts.rows()}

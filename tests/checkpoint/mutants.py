@@ -102,7 +102,7 @@ MUTANTS = (
     Mutant(
         "CK-3: the saved stage is advanced",
         f"{P}/episode.py",
-        "                await self._host.changes.until(lambda: not self._host.is_closed)\n        finally:\n"
+        "                await self._host.until_open()\n        finally:\n"
         '            self._enter("running")\n\n    async def boundary',
         '                pass\n        finally:\n            self._enter("running")\n\n    async def boundary',
         "test_episodes.py::test_a_wait_step_and_running_code_block",
@@ -255,10 +255,10 @@ MUTANTS = (
         "test_agent.py::test_ck15_first_seeds_in_flight_are_restarts_of_that_checkpoint_only",
     ),
     Mutant(
-        "CK-15: restarts are not cleared by resume",
+        "CK-15: restarts stay restarts",
         f"{P}/agent.py",
-        "    def _on_open(self) -> None:\n        self._cut_seeds = {}\n",
-        "",
+        "        self._cut_seeds = {key",
+        "        self._cut_seeds |= {key",
         "test_agent.py::test_ck15_first_seeds_in_flight_are_restarts_of_that_checkpoint_only",
     ),
     Mutant(
@@ -363,9 +363,15 @@ MUTANTS = (
     Mutant(
         "a delivered reply is held, and asked for again",
         f"{P}/activation.py",
-        "        await self._host.changes.until(lambda: not self.park_requested)\n\n    def _set",
-        "        await anyio.sleep(0.5)\n"
-        "        await self._host.changes.until(lambda: not self.park_requested)\n\n    def _set",
+        "        if self.park_requested:\n            await self._host.until_open()\n",
+        "        await anyio.sleep(0.5)\n        if self.park_requested:\n            await self._host.until_open()\n",
         "test_random_runs.py",
+    ),
+    Mutant(
+        "what was restored and is out of scope is kept for ever",
+        f"{P}/base.py",
+        "await self._drop_unclaimed(frozenset(request.episode_ids))",
+        "pass",
+        "test_operations.py::test_what_was_restored_and_is_out_of_scope_is_freed_by_the_next_commit",
     ),
 )

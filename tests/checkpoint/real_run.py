@@ -17,7 +17,7 @@ import anyio
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
 from tests.checkpoint.runs import Plan, Process, Universe
 
-PLAN = Plan(rollouts=4, steps=6, slots=3, last_life=(*[0.15] * 30, 0.0), pace=0.05)
+PLAN = Plan(rollouts=4, steps=6, slots=3, last_life=(*[0.15] * 30, 0.0), pace=0.05, tolerance_s=1.0)
 
 
 class OnDisk(MutableMapping[str, Any]):

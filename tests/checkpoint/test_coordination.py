@@ -233,6 +233,17 @@ async def test_what_a_run_was_restored_from_is_kept_until_it_is_saved_again(tmp_
 
 
 @simulated
+async def test_a_process_that_has_saved_nothing_can_release_what_others_have_left(tmp_path: Path) -> None:
+    hooks = KeepsNothing()
+    async with house(tmp_path) as one:
+        await controller(one).save()
+    async with house(tmp_path, resources=hooks) as one:
+        assert (await controller(one).release(keep=())).failures == {}
+        assert hooks.released == [frozenset()]
+        assert catalog.candidates(tmp_path) == []
+
+
+@simulated
 async def test_a_failed_save_does_not_keep_a_later_release_from_being_accepted(tmp_path: Path) -> None:
     hooks = KeepsNothing()
     async with house(tmp_path, resources=hooks) as one:
@@ -268,7 +279,7 @@ async def test_damaged_checkpoints_are_skipped_with_a_warning(tmp_path: Path) ->
 async def test_nothing_to_restore_is_nothing_restored(tmp_path: Path) -> None:
     async with house(tmp_path / "none") as one:
         assert await controller(one).restore() == ()
-        assert (await controller(one).release(keep=())).released == 0
+        assert (await controller(one).release(keep=())).failures == {}
 
 
 @simulated

@@ -21,7 +21,9 @@ def test_the_line_of_a_defect_stands_once(mutant: Mutant) -> None:
     assert f"def {name}" in (ROOT / "tests" / "checkpoint" / file).read_text()
 
 
-def test_every_criterion_has_a_defect() -> None:
+def test_every_criterion_has_a_defect_and_the_page_counts_them() -> None:
+    page = (ROOT / "docs" / "checkpoints.md").read_text()
+    assert f"puts {len(MUTANTS)} defects back" in page
     names = {mutant.name.split(":")[0] for mutant in MUTANTS}
     assert {f"CK-{number}" for number in (*range(1, 13), 15)} <= names
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)

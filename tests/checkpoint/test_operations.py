@@ -25,6 +25,7 @@ from tests.checkpoint.house import (
     KeepsNothing,
     commit,
     ep,
+    house,
     prepare,
     refused,
     release,
@@ -373,6 +374,37 @@ async def test_a_restored_session_waits_for_its_claim_and_is_saved_again_until_t
                 pass
         await retire(house, ep("r", 2))
         assert (await house.status()).extras["retired_sessions"] == 0
+
+
+@simulated
+async def test_what_was_restored_and_is_out_of_scope_is_freed_by_the_next_commit(tmp_path: Path) -> None:
+    freed: list[str] = []
+
+    class Frees(KeepsNothing):
+        async def retire_session_state(self, session_id: str) -> None:
+            freed.append(session_id)
+
+    class FreesToo(AgentHooks):
+        async def retire_agent_session(self, key: str) -> None:
+            freed.append(key)
+            raise OSError("later")
+
+    async with house(tmp_path, agent=FreesToo(), resources=Frees()) as one:
+        for name in ("a", "b"):
+            await one.agent.seed(seed(f"s{name}", ep(name)))
+            async with one.resources.request(f"r{name}", ep(name)):
+                pass
+        for participant in (one.agent, one.resources):
+            await cut(participant, tmp_path, "c1")
+    async with house(tmp_path, agent=FreesToo(), resources=Frees()) as one:
+        for participant in (one.agent, one.resources):
+            await restore(participant, tmp_path, [ep("a"), ep("b")], "c1")
+            await resume(participant, "c1")
+            await prepare(participant, "c2")
+            assert (await commit(participant, tmp_path, "c2", episodes=[ep("a", 2)])).record_count == 1
+            await settled()
+            assert (await participant.status()).phase == "committed"
+        assert sorted(freed) == ["rb", "sb"]
 
 
 @simulated

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -176,3 +177,19 @@ def test_merging_keeps_every_new_value_and_every_old_one_that_is_not_replaced(ol
     for key, value in merged.items():
         assert value == (merged_tables(old.get(key), new[key]) if key in new else old[key])
     assert merged_tables(old, old) == old
+
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*RunConfig.model_fields, "agents", "x"]), plain, max_size=6))
+def test_any_settings_are_understood_or_refused(settings: dict[str, Any]) -> None:
+    try:
+        config = resolve_config(settings).config
+    except InputError:
+        return
+    assert resolve_config(config).config == config

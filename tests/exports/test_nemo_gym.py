@@ -211,3 +211,22 @@ def test_rows_of_others_are_read_by_the_frozen_fields_alone() -> None:
     assert (again["reward"], again["mask_sample"], again["agent_timed_out"]) == (0.0, True, True)
     assert rollout_record(again) == found
     assert NemoGymRow.model_validate(row).model_dump()["something_of_theirs"] == [1], "unknown fields are kept"
+
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*NemoGymRow.model_fields, "model_patch_base64", "x"]), plain, max_size=8))
+def test_whatever_a_file_holds_is_read_or_refused(row: dict[str, Any]) -> None:
+    row.setdefault("instance_id", "a")
+    row.setdefault("reward", 0.0)
+    try:
+        found = rollout_record(row)
+    except InputError:
+        return
+    assert found.outcome.instance_id == row["instance_id"]
+    assert rollout_record(as_line(nemo_gym_row(found))) == found

@@ -177,7 +177,10 @@ GO = Project(
     command="go test -v ./...",
     parser="go_test",
     test_id="TestAnswer",
-    env={"GOFLAGS": "-mod=mod", "GOPROXY": "off", "GOCACHE": "/tmp/go-cache", "GOTOOLCHAIN": "local"},
+    env={
+        **{"GOFLAGS": "-mod=mod -vet=off", "GOPROXY": "off", "GOCACHE": "/tmp/go-cache", "GOTOOLCHAIN": "local"},
+        "CGO_ENABLED": "0",
+    },
     honest={
         "calc.go": "package calc\n\nfunc Answer() int { return 42 }\n",
         "more_test.go": 'package calc\n\nimport "testing"\n\nfunc TestMore(t *testing.T) { _ = Answer() }\n',

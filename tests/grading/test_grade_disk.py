@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from swe_sdk.cli import _parser
 from swe_sdk.errors import InputError
 from swe_sdk.grading.settings import DEFAULT_DISK_MIB, GradeSettings
 from swe_sdk.grading.verify import grade
@@ -73,6 +74,12 @@ async def test_every_box_of_a_grade_has_the_limit(provider, tmp_path: Path) -> N
     await grade(task, GOLD, provider=seen, disk_mib=None)
     assert made[-1] == Limits()
     await seen.aclose()
+
+
+@pytest.mark.parametrize("command", [["grade", "mini"], ["validate", "mini"], ["regrade", "a-run"]])
+def test_the_command_line_has_the_same_default(command: list[str]) -> None:
+    assert _parser().parse_args(command).disk_mib == DEFAULT_DISK_MIB
+    assert _parser().parse_args([*command, "--disk-mib", "0"]).disk_mib == 0
 
 
 def test_the_setting_is_checked() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from swe_sdk.errors import CreateFailed, NoSpace, SandboxLost, TransferFailed
 from swe_sdk.grading.job import fresh_box
+from swe_sdk.grading.settings import GradeSettings
 from swe_sdk.grading.verify import grade
 from swe_sdk.model.environment import ImageEnvironment
 from swe_sdk.model.exec_result import ExecResult
@@ -231,7 +232,7 @@ async def test_blocks_that_raise_close_their_box(faulty, task):
     provider = faulty()
 
     class FakeJob:
-        pass
+        settings = GradeSettings()
 
     job = FakeJob()
     job.provider = provider

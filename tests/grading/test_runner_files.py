@@ -34,8 +34,8 @@ vitest.workspace.ts karma.conf.js babel.config.json .babelrc .babelrc.js tsconfi
 node_modules/mocha/index.js a/site-packages/x.py pkg.egg-info/entry_points.txt src/pkg.egg-info/PKG-INFO
 x-1.dist-info/METADATA pkg/__pycache__/core.cpython-311.pyc pkg/core.so tests/test_top.cpython-311-x86_64-linux-gnu.so
 unittest.cfg nose2.cfg .noserc hatch.toml bunfig.toml deno.json jest.setup.js jest.setup.ts vitest.setup.mts
-jest-setup.js setupTests.ts src/setup-jest.js gulpfile.js Gruntfile.js __mocks__/fs.js src/__mocks__/a.ts __snapshots__/a.snap
-.rspec .rspec-local spec_helper.rb engines/x/rails_helper.rb .bundle/config cucumber.yml
+jest-setup.js setupTests.ts src/setup-jest.js gulpfile.js Gruntfile.js __mocks__/fs.js src/__mocks__/a.ts
+__snapshots__/a.snap .rspec .rspec-local spec_helper.rb engines/x/rails_helper.rb .bundle/config cucumber.yml
 phpunit.xml phpunit.xml.dist phpunit.dist.xml a/phpunit.xml Pest.php codeception.yml .proverc .busted
 .cargo/config.toml crates/x/.cargo/config .mvn/jvm.config junit-platform.properties
 src/main/resources/META-INF/services/org.junit.jupiter.api.extension.Extension

@@ -60,6 +60,9 @@ def examples() -> Iterator[SweError]:
     special = {
         "RowError": lambda: errors.RowError("tasks.jsonl:3", "no repo", instance_id="a-1", remedy="add one"),
         "MissingTool": lambda: errors.MissingTool("node", remedy="apt-get install nodejs"),
+        "HarnessUnavailable": lambda: errors.HarnessUnavailable("opencode", "no npm", remedy="install npm"),
+        "CheckpointError": lambda: errors.CheckpointError("invalid_phase", "not now", remedy="wait"),
+        "CoordinationError": lambda: errors.CoordinationError("commit", {"agent": "it is busy"}),
         "BuildFailed": lambda: errors.BuildFailed("pip install", "x" * 5000 + " the end", remedy="look"),
     }
     for name, error in public_errors().items():

@@ -21,10 +21,11 @@ from swe_sdk.model.policy import (
     get_policy,
 )
 
+POLICIES = (DEFAULT_POLICY, NEMO_GYM_POLICY, NEMO_GYM_0_7_POLICY)
 ALL = list(itertools.product(get_args(Stage), get_args(FailureKind)))
 
 
-@pytest.mark.parametrize("policy", [DEFAULT_POLICY, NEMO_GYM_POLICY, NEMO_GYM_0_7_POLICY], ids=lambda policy: policy.name)
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
 def test_every_failure_of_every_stage_is_decided(policy: Policy) -> None:
     assert len(ALL) == len(get_args(Stage)) * len(get_args(FailureKind)) > 15 * 29
     for stage, kind in ALL:
@@ -48,6 +49,7 @@ def test_only_what_the_submission_did_is_no_mask() -> None:
         ("apply", "patch_unappliable"): "unresolved",
         ("tests", "timeout"): "unresolved",
         ("tests", "memory_limit"): "unresolved",
+        ("tests", "disk_limit"): "unresolved",
         ("tests", "runner_files"): "unresolved",
         ("parse", "results_disagree"): "unresolved",
         ("parse", "unparseable"): "unresolved",
@@ -58,7 +60,7 @@ def test_new_attempts_are_for_what_may_go_away() -> None:
     retryable = {kind for stage, kind in ALL if DEFAULT_POLICY.decide(stage, kind).retryable}
     assert retryable == {
         "cancelled", "create_failed", "host_oom", "no_space", "sandbox_lost", "timeout", "transfer_failed",
-        "verifier_unreachable",
+        "model_failed", "model_unreachable", "verifier_unreachable",
     }  # fmt: skip
 
 

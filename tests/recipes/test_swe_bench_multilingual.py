@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swe_sdk.errors import InputError, RowError
+from swe_sdk.measure import grade
 from swe_sdk.model.environment import ImageEnvironment, SourceEnvironment
 from swe_sdk.model.task import Task
 from swe_sdk.recipes.contract import AppliesTests, Recipe
@@ -21,6 +22,7 @@ from swe_sdk.recipes.registry import detect_family, get_recipe, recipe_names
 from swe_sdk.recipes.row import UnknownFields
 from swe_sdk.recipes.swe_bench_multilingual import SweBenchMultilingualRecipe
 from swe_sdk.recipes.swe_bench_multilingual_commands import find_commands, known_repositories, known_versions
+from swe_sdk.testing import FakeProvider
 from tests.shared import find_shared, shared_rows
 
 FAMILY = "swe-bench-multilingual"
@@ -300,11 +302,17 @@ def wrapped_task(row: dict[str, Any]) -> Task:
 
 @pytest.mark.shared
 @pytest.mark.parametrize("instance", WRAPPED)
-def test_wrapped_rows_load_once_they_have_a_command(instance: str):
+@pytest.mark.anyio
+async def test_wrapped_rows_load_and_are_graded_once_they_have_a_command(instance: str):
     row = WRAPPED[instance]
+    untold = load_tasks([row], unknown_fields="ignore")[0]
+    outcome = await grade(untold, untold.grading.gold_patch, provider=FakeProvider())
+    assert outcome.mask is not None
+    assert (outcome.mask.kind, "nothing says how to run the tests" in outcome.mask.reason) == ("invalid_task", True)
     with pytest.raises(RowError, match=r"nothing is known about how to test|has no known test command"):
-        load_tasks([row], unknown_fields="ignore")
+        load_tasks([{name: row[name] for name in row if name != "test_command_sha256"}], unknown_fields="ignore")
     task = wrapped_task(row)
+    assert untold.public() == task.public()
     assert (task.family, task.instance_id, task.repo) == (FAMILY, instance, row["swe_bench_instance"]["repo"])
     assert isinstance(task.environment, ImageEnvironment)
     assert task.environment.image == row["environment_image"]

@@ -38,11 +38,10 @@ _HERE = {task.instance_id: task for task in swe.load_tasks("mini")}
 
 
 def one_of_each_family() -> list[Task]:
-    """The first bundled task of each family that this machine has the tools for."""
+    """Of the bundled tasks that this machine has the tools for, that of each family with the smallest environment."""
     found: dict[str, Task] = {}
-    for task in _HERE.values():
-        tools = task.environment.model_dump().get("tools", ())
-        if all(map(shutil.which, tools)):
+    for task in sorted(_HERE.values(), key=lambda task: len(task.environment.model_dump().get("pip", ()))):
+        if all(map(shutil.which, task.environment.model_dump().get("tools", ()))):
             found.setdefault(task.family, task)
     return list(found.values())
 

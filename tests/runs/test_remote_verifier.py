@@ -123,6 +123,14 @@ async def test_not_now_is_asked_again(first: tuple[int, str]) -> None:
     assert len(set(there.bodies)) == 1
 
 
+async def test_who_is_busy_is_waited_for_until_the_deadline() -> None:
+    busy = (429, ErrorResponse(error=ErrorDetail(code="too_busy", detail="later")).model_dump_json())
+    with Scripted(*[busy] * 3, GOOD) as there:
+        assert (await asked(there.url, patience_s=0.9)).resolved, "0.2 + 0.4 + 0.8 s of pauses"
+    with Scripted(*[BUSY] * 3, GOOD) as there, pytest.raises(VerifierUnreachable, match="draining"):
+        await asked(there.url, patience_s=0.9)
+
+
 @pytest.mark.parametrize(
     ("answer", "told"),
     [

@@ -136,6 +136,8 @@ async def test_rollouts_are_a_mapping_with_pages(solved: Run) -> None:
     assert len(rollouts.where(text="ANSWER-2", status="resolved")) == 2
     with pytest.raises(InputError, match="instance_id"):
         rollouts.where(instance="tiny__answer-3")
+    with pytest.raises(InputError, match=r"'solved'.*resolved"):
+        rollouts.where(status="solved")
 
 
 async def test_frames_and_plain_data(solved: Run) -> None:

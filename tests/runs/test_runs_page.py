@@ -44,7 +44,7 @@ def test_the_file_of_the_page_is_a_configuration(tmp_path: Path) -> None:
 
 
 def test_names_of_the_page_are_there() -> None:
-    for owner, name in re.findall(r"`(run|rollout)\.(?!json)(\w+)", PAGE):
+    for owner, name in re.findall(r"`(run|rollout)\.(?!json|lock)(\w+)", PAGE):
         assert hasattr({"run": Run, "rollout": Rollout}[owner], name), name
     for name in ("mean_reward", "masked_rate", "infra_failed_rate", "pass_at", "budget", "stages"):
         assert name in RunMetrics.model_fields

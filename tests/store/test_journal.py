@@ -163,10 +163,16 @@ def test_a_forked_child_may_not_use_its_parents_writer(tmp_path):
 
 def test_after_the_end_nothing_is_written(tmp_path):
     writer = RunWriter(tmp_path)
+    log = writer.artifact("log")
+    log.close()
     writer.close()
     writer.close()
     with pytest.raises(ValueError, match="closed"):
         writer.append(step(1))
+    with pytest.raises(ValueError, match="closed"):
+        log.write(b"x")
+    assert log.close().is_open is False
+    assert writer.file_system.promise
 
 
 def test_durable_events_are_synced_and_share_syncs(tmp_path, monkeypatch):
@@ -238,6 +244,15 @@ def test_run_directories_that_cannot_be(tmp_path):
             RunWriter(tmp_path / "r")
     with pytest.raises(InputError, match="no directory"):
         open_index(Path("/nowhere/at/all"), index_dir=tmp_path)
+
+
+def test_private_artifacts(tmp_path):
+    with RunWriter(tmp_path) as writer:
+        for name, data in (("small", b"x"), ("large", b"x" * 2_000_000)):
+            writer.save(name, data, private=True)
+        writer.save("public", b"x")
+    modes = {path.name: path.stat().st_mode & 0o077 for path in (tmp_path / "artifacts").iterdir()}
+    assert modes == {"small": 0, "large.gz": 0, "public": 0o044}
 
 
 def test_an_artifact_name_stays_in_its_folder(tmp_path):

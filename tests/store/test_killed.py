@@ -13,7 +13,7 @@ from pathlib import Path
 from swe_sdk.store.filters import RolloutFilter
 from swe_sdk.store.index import open_index
 from swe_sdk.store.layout import events_folder
-from tests.store.made import all_rollouts, contents
+from tests.store.made import all_rollouts, contents, whole_rollout, write
 
 WRITER = """
 import sys
@@ -121,6 +121,23 @@ def test_killed_indexers_spoil_nothing(tmp_path):
     with open_index(run, index_dir=index_dir) as kept, open_index(run, index_dir=tmp_path / "new") as new:
         assert kept.count(RolloutFilter(final=True)) > 0
         assert contents(kept) == contents(new)
+
+
+OPEN_AT_ONCE = """
+import sys, time
+from swe_sdk.store.index import open_index
+for number in range(12):
+    time.sleep(max(0, float(sys.argv[3]) + number * 0.25 - time.time()))
+    with open_index(sys.argv[1], index_dir=f"{sys.argv[2]}/{number}") as index:
+        assert index.count() == 100, index.count()
+"""
+
+
+def test_processes_that_make_one_index_at_once(tmp_path):
+    write(tmp_path / "r", *(event for n in range(100) for event in whole_rollout(f"t-{n}.0")))
+    command = [sys.executable, "-c", OPEN_AT_ONCE, str(tmp_path / "r"), str(tmp_path), str(time.time() + 1.5)]
+    processes = [subprocess.Popen(command, text=True, stderr=subprocess.PIPE) for _ in range(4)]
+    assert [process.communicate(timeout=120)[1] for process in processes] == [""] * 4
 
 
 def test_a_torn_last_line_is_told_and_left_alone(tmp_path):

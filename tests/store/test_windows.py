@@ -123,7 +123,10 @@ def test_zcat_reads_what_we_compress(tmp_path):
     path = tmp_path / "log"
     data = b"".join(b"%d\n" % n for n in range(300_000))
     path.write_bytes(data)
-    assert gzip.decompress(compress_file(path).read_bytes()) == data
+    path.chmod(0o600)
+    packed = compress_file(path)
+    assert gzip.decompress(packed.read_bytes()) == data
+    assert packed.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("spoil", ["cut", "flip", "foreign", "header"])

@@ -328,6 +328,11 @@ class EmptiesTheBox(Broken):
         return snapshot
 
 
+class ChoosesItsOwnIds(Broken):
+    async def snapshot(self, box: Box, *, snapshot_id: str | None = None) -> Snapshot:
+        return await super().snapshot(box)
+
+
 class ForgetsDeletion(Broken):
     async def delete_snapshot(self, snapshot_id: str) -> None:
         pass

@@ -90,6 +90,7 @@ BROKEN_PROVIDERS: list[tuple[type[broken.Broken], str, str]] = [
     (broken.CopiesOnFork, "snapshots/a_fork_costs_the_same_whatever_it_holds", "a fork of nothing took"),
     (broken.KillsBeforeSnapshot, "snapshots/a_busy_box_is_not_frozen", "nothing was raised"),
     (broken.EmptiesTheBox, "snapshots/a_box_goes_on_after_a_snapshot", "/data"),
+    (broken.ChoosesItsOwnIds, "snapshots/a_snapshot_gets_the_id_that_was_asked_for", "the id of the snapshot"),
     (broken.ForgetsDeletion, "snapshots/snapshots_are_listed", "deleted snapshot is listed"),
 ]
 

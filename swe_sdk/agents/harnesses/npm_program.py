@@ -22,19 +22,23 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class NpmFile:
-    """A package, and the digest (base64) of its tarball as the registry states it."""
+    """The package for one machine architecture, and the program in it."""
 
     package: str
     sha512: str
+    """Digest (base64) of its tarball, as the registry states it."""
+    program: str
+    """Path in the tarball."""
+    suffix: str = ""
+    """Of the version, where builds for other machines are other versions of one package."""
 
 
 @dataclass(frozen=True)
 class NpmProgram:
-    """The file ``program`` of a package's tarball, as ``bin/<its name>``; a package for each machine architecture."""
+    """One file of a package's tarball, as ``bin/<its name>``; ``files`` has a package for each machine architecture."""
 
     name: str
     version: str
-    program: str
     files: Mapping[str, NpmFile]
 
     def key(self) -> str:
@@ -47,13 +51,13 @@ class NpmProgram:
         if shutil.which("npm") is not None:
             self._pack(directory, tarball)
         else:
-            fetch_from_registry(self.name, self._file().package, self.version, tarball)
+            fetch_from_registry(self.name, self._file().package, self._wanted(), tarball)
         self._check(tarball)
-        self._unpack(tarball, directory / "bin" / Path(self.program).name)
+        self._unpack(tarball, directory / "bin" / Path(self._file().program).name)
         tarball.unlink()
 
     def _pack(self, directory: Path, tarball: Path) -> None:
-        wanted = f"{self._file().package}@{self.version}"
+        wanted = f"{self._file().package}@{self._wanted()}"
         command = ["npm", "pack", wanted, "--ignore-scripts", "--silent", "--pack-destination", str(directory)]
         remedy = "see that npm reaches its registry: npm ping"
         printed = run_client(self.name, command, env=os.environ, cwd=directory, remedy=remedy)
@@ -72,12 +76,15 @@ class NpmProgram:
     def _unpack(self, tarball: Path, target: Path) -> None:
         target.parent.mkdir()
         with tarfile.open(tarball) as archive:
-            source = archive.extractfile(self.program)
+            source = archive.extractfile(self._file().program)
             if source is None:
-                raise HarnessUnavailable(self.name, f"{self.program} is no file of its package")
+                raise HarnessUnavailable(self.name, f"{self._file().program} is no file of its package")
             with source, target.open("wb") as file:
                 shutil.copyfileobj(source, file, _BLOCK)
         target.chmod(0o755)
+
+    def _wanted(self) -> str:
+        return self.version + self._file().suffix
 
     def _file(self) -> NpmFile:
         machine = platform.machine()

@@ -11,6 +11,18 @@ from swe_sdk.agents.harnesses.python_packages import PythonPackages
 _OPENCODE = "1.18.33"
 
 HARNESSES: Mapping[str, Maker] = {
+    "codex": NpmProgram(
+        name="codex",
+        version="0.171.0",
+        files={
+            "x86_64": NpmFile(
+                package="@openai/codex",
+                suffix="-linux-x64",
+                sha512="l66NZkQgdk2C3pbcfULDz42yEUB581MVA6I+Y43Wp4OIqEy73HCdmZ0GTjeAHY2ycuH4N00d9VsLrwT1jxshTw==",
+                program="package/vendor/x86_64-unknown-linux-musl/bin/codex",
+            ),
+        },
+    ),
     "mini-swe-agent": PythonPackages(
         name="mini-swe-agent",
         version="2.4.6",
@@ -20,12 +32,12 @@ HARNESSES: Mapping[str, Maker] = {
     "opencode": NpmProgram(
         name="opencode",
         version=_OPENCODE,
-        program="package/bin/opencode",
         files={
             # the build without AVX2, which runs on every machine
             "x86_64": NpmFile(
                 package="opencode-linux-x64-baseline",
                 sha512="1KQGBiiDDeL/VHHbHkOvvFo8Jr97WT5+C1tear+p7IcDTnXgVHXqIjU4O4jM4mHQzykTP2i884FCnW5LDa+zCA==",
+                program="package/bin/opencode",
             ),
         },
     ),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import anyio
 from anyio import to_thread
 from pydantic import Field
 
 from swe_sdk.agents.contract import AgentEnd, AgentNeeds, Episode, Tier
 from swe_sdk.agents.harnesses import HARNESSES, ensure_harness, need_harness
-from swe_sdk.agents.in_box.program import AGENTS, STATE, need_model, run_program
+from swe_sdk.agents.in_box.program import AGENTS, STATE, need_model
 from swe_sdk.agents.in_box.prompt import ISSUE_PROMPT, issue_prompt
+from swe_sdk.agents.in_box.watched import run_watched
 from swe_sdk.agents.opencode.config import configuration, environment
 from swe_sdk.agents.opencode.events import EventReader
 from swe_sdk.model.exec_result import ExecResult
@@ -94,28 +94,12 @@ class OpenCode(Record):
         config = configuration(
             model.name, url, context_tokens=self.context_tokens, output_tokens=self.output_tokens, more=self.config
         )
-        result = None
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_park_when_asked, episode, reader)
-            tasks.start_soon(_cancel_when_over, reader, tasks.cancel_scope)
-            result = await run_program(
-                episode,
-                _HARNESS,
-                [*_COMMAND, *(["--session", session] if session else ["--title", episode.rollout_id])],
-                env=environment(_STATE, config, model.api_key.get_secret_value()),
-                stdin=(self.go_on if session else issue_prompt(self.prompt, episode.task)).encode(),
-                on_object=reader.take,
-                on_complaint=reader.complain,
-            )
-            tasks.cancel_scope.cancel()
-        return result
-
-
-async def _park_when_asked(episode: Episode, reader: EventReader) -> None:
-    await episode.wait_park_requested()
-    reader.park()
-
-
-async def _cancel_when_over(reader: EventReader, scope: anyio.CancelScope) -> None:
-    await reader.wait_stop()
-    scope.cancel()
+        return await run_watched(
+            episode,
+            _HARNESS,
+            [*_COMMAND, *(["--session", session] if session else ["--title", episode.rollout_id])],
+            reader,
+            env=environment(_STATE, config, model.api_key.get_secret_value()),
+            stdin=(self.go_on if session else issue_prompt(self.prompt, episode.task)).encode(),
+            on_complaint=reader.complain,
+        )

@@ -34,6 +34,9 @@ class Host(Protocol):
     def is_closed(self) -> bool:
         """Whether a checkpoint is open."""
 
+    async def until_open(self) -> None:
+        """Wait until none is."""
+
 
 class Activation:
     """What an agent's work gets; made by :meth:`.agent.AgentParticipant.activate`."""
@@ -112,7 +115,8 @@ class Activation:
     async def _pass(self) -> None:
         """Wait for the end of an open checkpoint. Where none is open nothing can come between: a reply that the ledger
         has is never held, since its call would be made again after a restore."""
-        await self._host.changes.until(lambda: not self.park_requested)
+        if self.park_requested:
+            await self._host.until_open()
 
     def _set(self, state: State) -> None:
         self.state = state

@@ -43,7 +43,7 @@ class AgentParticipant(BaseParticipant[AgentSessionRecord]):
         self._first_seeds: dict[str, tuple[SeedBody, Background[SeedReply]]] = {}
         self._seeds_again: dict[str, EpisodeId] = {}
         self._cut_seeds: dict[str, EpisodeId] = {}
-        """First seeds that were in flight when the open checkpoint closed: its restarts."""
+        """First seeds that were in flight when admission closed last: restarts of that checkpoint, and of no other."""
 
     # -- sessions ---------------------------------------------------------------------------------------------------
 
@@ -161,9 +161,6 @@ class AgentParticipant(BaseParticipant[AgentSessionRecord]):
     def _on_close(self) -> None:
         self._cut_seeds = {key: seed.episode_id for key, (seed, _) in self._first_seeds.items()}
 
-    def _on_open(self) -> None:
-        self._cut_seeds = {}
-
     def _report(self) -> PrepareReport:
         current, states = list(self._current()), [_state(session) for session in self._sessions.values()]
         retired = [one for one in self._sessions.values() if self.marks.covers(one.episode_id)]
@@ -197,6 +194,12 @@ class AgentParticipant(BaseParticipant[AgentSessionRecord]):
         if missing:
             raise refuse("checkpoint_error", f"the agent did not export {', '.join(missing[:5])}")
         return [chosen[key].record(owner, states[key]) for key, owner in owners.items() if owner is not None]
+
+    async def _drop_unclaimed(self, scope: frozenset[EpisodeId]) -> None:
+        for session in [one for one in self._sessions.values() if one.is_restored]:
+            if owner_in(scope, session.episode_id, unclaimed=True) is None:
+                del self._sessions[session.key]
+                await self.hooks.retire_agent_session(session.key)
 
     async def _install(self, records: Sequence[AgentSessionRecord], checkpoint_id: str) -> None:
         if self._sessions or self._first_seeds:

@@ -52,6 +52,7 @@ class BaseParticipant(Generic[R]):
         self.control = Control()
         self.marks = Marks()
         self.changes = Changes()
+        self._opened = Changes()  # apart: all that is parked waits for it, and need not hear of anything else
         self._clock = clock
         self._lock = anyio.Lock()
         self._export_under_way: Background[messages.CommitReply] | None = None
@@ -73,8 +74,8 @@ class BaseParticipant(Generic[R]):
         """What to write of the episodes in scope; None = all but the restarts."""
         raise NotImplementedError
 
-    def _committed(self, scope: frozenset[EpisodeId] | None) -> None:
-        """All was written: drop what was restored, not claimed, and is not in scope."""
+    async def _drop_unclaimed(self, scope: frozenset[EpisodeId]) -> None:
+        """All was written: free what was restored, not claimed, and is not in scope; nobody will ask for it."""
 
     async def _install(self, records: Sequence[R], checkpoint_id: str) -> None:
         """Take restored records over, all or nothing. It is shielded."""
@@ -115,8 +116,9 @@ class BaseParticipant(Generic[R]):
         return self.control.is_closed
 
     async def until_open(self) -> None:
-        """Wait for the end of an open checkpoint."""
-        await self.changes.until(lambda: not self.is_closed)
+        """Wait for the end of an open checkpoint; when this returns none is open, and nothing has come between."""
+        while self.is_closed:
+            await self._opened.wait()
 
     def require_open(self) -> None:
         """``admission_closed`` while a checkpoint is open."""
@@ -290,6 +292,7 @@ class BaseParticipant(Generic[R]):
             self._on_close()
         if was_closed and not control.is_closed:
             self._on_open()
+            self._opened.notify()
         self.changes.notify()
 
     async def _until_ready(self, call: Call) -> PrepareReport:
@@ -334,7 +337,12 @@ class BaseParticipant(Generic[R]):
                 reply = await self._export_and_write(call, request)
                 self._apply(finish(self.control, call, "done", reply))
                 export.succeed(reply)
+            if export.is_done and request.episode_ids is not None:
+                await self._drop_unclaimed(frozenset(request.episode_ids))
         except Exception as error:  # noqa: BLE001  it is raised to whoever awaits the export
+            if export.is_done:
+                _log.warning("%s %s could not free what was not claimed: %s", self.kind, self.instance, error)
+                return
             self._apply(finish(self.control, call, "failed"))
             export.fail(error)
         finally:
@@ -347,9 +355,7 @@ class BaseParticipant(Generic[R]):
         with span("export", id=call.checkpoint_id) as current:
             records = await self._export(call.checkpoint_id, scope)
             current.set_attribute("records", len(records))
-        reply = await write(self.kind, self.instance, request, records)
-        self._committed(scope)
-        return reply
+        return await write(self.kind, self.instance, request, records)
 
     async def _read_and_install(self, call: Call, request: messages.RestoreRequest) -> int:
         with within(self._left(call), "restore"):

@@ -31,6 +31,9 @@ class Host(Protocol):
     def is_closed(self) -> bool:
         """Whether a checkpoint is open."""
 
+    async def until_open(self) -> None:
+        """Wait until none is."""
+
 
 class Episode:
     """An episode between its begin and its end; made by :meth:`.episodes.EpisodeParticipant.episode`."""
@@ -74,7 +77,7 @@ class Episode:
         try:
             yield
             if kind == "replay" and not self.is_restart:
-                await self._host.changes.until(lambda: not self._host.is_closed)
+                await self._host.until_open()
         finally:
             self._enter("running")
 
@@ -86,7 +89,7 @@ class Episode:
             return
         self._enter("parked")
         try:
-            await self._host.changes.until(lambda: not self._host.is_closed)
+            await self._host.until_open()
         finally:
             self._enter("running")
 
@@ -96,7 +99,7 @@ class Episode:
         if before == "running" and self._host.is_closed:
             self._enter("parked")
         try:
-            await self._host.changes.until(lambda: not self._host.is_closed)
+            await self._host.until_open()
         finally:
             self._enter(before)
         self.is_restart = True

@@ -96,9 +96,8 @@ class EpisodeParticipant(BaseParticipant[EpisodeRecord]):
         parked = [one.record() for one in self._parked() if scope is None or one.id in scope]
         return parked + [one for one in self._pending.values() if scope is None or one.episode_id in scope]
 
-    def _committed(self, scope: frozenset[EpisodeId] | None) -> None:
-        if scope is not None:
-            self._pending = {name: one for name, one in self._pending.items() if one.episode_id in scope}
+    async def _drop_unclaimed(self, scope: frozenset[EpisodeId]) -> None:
+        self._pending = {name: one for name, one in self._pending.items() if one.episode_id in scope}
 
     async def _install(self, records: Sequence[EpisodeRecord], checkpoint_id: str) -> None:
         names = [record.episode_id.rollout_id for record in records]

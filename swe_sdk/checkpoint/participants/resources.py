@@ -105,6 +105,12 @@ class ResourcesParticipant(BaseParticipant[ResourcesSessionRecord]):
             if key in states
         ]
 
+    async def _drop_unclaimed(self, scope: frozenset[EpisodeId]) -> None:
+        for key, session in [(key, one) for key, one in self._sessions.items() if one.is_restored]:
+            if owner_in(scope, session.episode_id, unclaimed=True) is None:
+                del self._sessions[key]
+                await self.hooks.retire_session_state(key)
+
     async def _install(self, records: Sequence[ResourcesSessionRecord], checkpoint_id: str) -> None:
         both = [record.session_id for record in records if record.session_id in self._sessions]
         if both:

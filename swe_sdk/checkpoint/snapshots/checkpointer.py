@@ -95,6 +95,10 @@ class SandboxCheckpointer(ResourcesHooks):
         """It may have changed since it was frozen."""
         self._held[session_id].generation += 1
 
+    def drop(self, session_id: str) -> None:
+        """It is not ours any more: whoever has lent the sandbox closes it."""
+        self._held.pop(session_id, None)
+
     async def stop(self, session_id: str) -> None:
         """Close the sandbox of a session. Its snapshots stay: kept checkpoints may need them. A failure keeps it."""
         held = self._held.get(session_id)

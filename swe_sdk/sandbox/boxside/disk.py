@@ -18,6 +18,10 @@ _PIECE = 500
 """Entries that are looked at before others have their turn."""
 _REST_S, _REST_FACTOR = 0.1, 5
 """Between two looks; or so many times as long as the last one took, where that is more."""
+_GLANCE_S = 0.25
+"""Between two looks at nothing but how much the disk has left."""
+_CLOCK_TICK_S = 0.05
+"""The clock of a file system lags behind."""
 _LEAST_BYTES = 4096
 """Of anything that has a name: its entry and its inode take room too."""
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -29,6 +33,8 @@ class TooDeep(Exception):
 
 class Watch:
     """Looks from time to time whether a layer holds more than ``limit_bytes``, and does so a little at a time."""
+
+    rest_factor = _REST_FACTOR
 
     def __init__(self, top: int, limit_bytes: int) -> None:
         self._top = top
@@ -59,7 +65,7 @@ class Watch:
         """
         if self._walk is None:
             self._began = time.monotonic()
-            self._walk = Walk(self._top)
+            self._walk = self._new_walk()
         try:
             if self._walk.step():
                 return False
@@ -70,6 +76,9 @@ class Watch:
             held = held_before + max(0, free_before - _free_bytes(self._top))
         self._rest()
         return self._judge(held)
+
+    def _new_walk(self) -> Walk:
+        return Walk(self._top)
 
     def _judge(self, held: int) -> bool:
         is_more = held > self._tolerated
@@ -85,7 +94,7 @@ class Watch:
             self._walk.close()
             self._walk = None
         now = time.monotonic()
-        self._next_look = now + max(_REST_S, _REST_FACTOR * (now - self._began))
+        self._next_look = now + max(_REST_S, self.rest_factor * (now - self._began))
 
 
 def _free_bytes(directory: int) -> int:
@@ -93,11 +102,53 @@ def _free_bytes(directory: int) -> int:
     return info.f_bavail * info.f_frsize
 
 
-class Walk:
-    """Adds up what lies below the directory ``top`` (a descriptor, which stays the caller's)."""
+class WatchOfChanges(Watch):
+    """The same where the layer cannot be seen by itself: what was changed since then, on the file system of ``/``.
 
-    def __init__(self, top: int) -> None:
+    To look at everything takes long where there is an image below, so it is done rarely; but soon where the disk has
+    lost more than the limit meanwhile, whoever it was.
+    """
+
+    rest_factor = 50
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._since_s = time.time() - _CLOCK_TICK_S
+        self._free_before = 0
+        self._next_glance = 0.0
+        super().__init__(os.open("/", _OPEN_DIRECTORY), limit_bytes)
+        self._free_before = _free_bytes(self._top)
+
+    @property
+    def patience_s(self) -> float:
+        """How long it may be before the next :meth:`look`."""
+        return min(super().patience_s, max(0.0, self._next_glance - time.monotonic()))
+
+    def look(self, pids: Collection[int]) -> bool:
+        """One more piece, where it is time for that or the disk is filling."""
+        if super().patience_s > 0:
+            self._next_glance = time.monotonic() + _GLANCE_S
+            if self._free_before - _free_bytes(self._top) <= self._limit:
+                return False
+        is_over = super().look(pids)
+        if self._walk is None:
+            now = time.monotonic()
+            self._next_glance = now + max(_GLANCE_S, _REST_FACTOR * (now - self._began))
+        return is_over
+
+    def _new_walk(self) -> Walk:
+        return Walk(self._top, self._since_s)
+
+
+class Walk:
+    """Adds up what lies below the directory ``top`` (a descriptor, which stays the caller's).
+
+    With ``since_s`` (Unix seconds): what was changed since then, and in no other file system.
+    """
+
+    def __init__(self, top: int, since_s: float | None = None) -> None:
         self.bytes = 0
+        self._since_s = since_s
+        self._device = None if since_s is None else os.fstat(top).st_dev
         self._levels: list[tuple[int, os._ScandirIterator[str], _Passage]] = []
         self._seen: set[int] = set()
         """Directories, by inode: one that is renamed meanwhile must not count twice."""
@@ -119,8 +170,9 @@ class Walk:
     def _count(self, fd: int, entry: os.DirEntry[str]) -> None:
         try:
             info = entry.stat(follow_symlinks=False)
-            self.bytes += max(_LEAST_BYTES, info.st_blocks * _BLOCK_BYTES // max(1, info.st_nlink))
-            if stat.S_ISDIR(info.st_mode) and info.st_ino not in self._seen:
+            if self._since_s is None or info.st_ctime >= self._since_s:
+                self.bytes += max(_LEAST_BYTES, info.st_blocks * _BLOCK_BYTES // max(1, info.st_nlink))
+            if stat.S_ISDIR(info.st_mode) and info.st_ino not in self._seen and self._device in (None, info.st_dev):
                 self._enter(entry.name, fd, info.st_ino)
         except OSError:
             pass  # a program has just removed it

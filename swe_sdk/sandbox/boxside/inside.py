@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 
-from . import kernel, seccomp, supervisor
+from . import disk, kernel, seccomp, supervisor
 
 READY = b"+"
 """The first byte on the connection, which is then the control socket; or ``-`` and what went wrong."""
@@ -21,8 +21,8 @@ _NOTHING = "/.swe_sdk/no such program"
 def main(path: str, *words: str) -> None:
     """Connect to the SDK, which listens at the unix socket ``path``, and serve it until it is gone; never returns.
 
-    Words: ``memory=BYTES`` (watch over the memory, which nobody else limits), ``host-network`` (the box shares the
-    host's network).
+    Words: ``memory=BYTES`` (watch over the memory, which nobody else limits), ``disk=BYTES`` (watch over what programs
+    write), ``host-network`` (the box shares the host's network).
     """
     options = dict(word.partition("=")[::2] for word in words)
     control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -45,7 +45,8 @@ def _get_ready(control: socket.socket, options: dict[str, str]) -> supervisor.Su
     oom_score = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
     close_the_box(host_network="host-network" in options)
     memory_bytes = int(options["memory"]) if "memory" in options else None
-    return supervisor.Supervisor(control, memory_bytes, oom_score, is_watched=False)
+    disk_watch = disk.WatchOfChanges(int(options["disk"])) if "disk" in options else None
+    return supervisor.Supervisor(control, memory_bytes, oom_score, disk_watch, is_watched=False)
 
 
 def close_the_box(*, host_network: bool) -> None:

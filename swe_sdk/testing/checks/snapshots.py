@@ -7,6 +7,7 @@ from contextlib import suppress
 import anyio
 
 from swe_sdk.errors import SandboxClosed, SnapshotBusy, SnapshotNotFound
+from swe_sdk.model.ids import new_id
 from swe_sdk.sandbox.contract import Box, Capability, Snapshot
 from swe_sdk.testing.check import check
 from swe_sdk.testing.expect import NotApplicable, refusal, require, require_equal
@@ -228,6 +229,18 @@ async def snapshots_are_listed(lab: Lab) -> None:
     require(1.6e9 < snapshot.created_at < 1e11, f"its time is {snapshot.created_at}, which is not in Unix seconds")
     await lab.snapshots.delete_snapshot(snapshot.id)
     require(snapshot.id not in {found.id for found in await lab.snapshots.snapshots()}, "a deleted snapshot is listed")
+
+
+@check(needs=SNAPSHOTS)
+async def a_snapshot_gets_the_id_that_was_asked_for(lab: Lab) -> None:
+    """It is written down before there is a snapshot: else one whose maker is killed is found by nobody."""
+    wanted = new_id("snap")
+    box = await _furnished(lab, "echo kept > /tmp/f")
+    snapshot = await lab.snapshot(box, snapshot_id=wanted)
+    require_equal(snapshot.id, wanted, "the id of the snapshot")
+    require(wanted in {one.id for one in await lab.snapshots.snapshots()}, "it is not listed by that id")
+    fork = await lab.fork(snapshot)
+    require_equal((await lab.ok(fork, "cat /tmp/f")).stdout, "kept\n", "the file in a fork of it")
 
 
 @check(needs=SNAPSHOTS)

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from socketserver import ThreadingUnixStreamServer
 from typing import Any
 
 import pytest
@@ -32,6 +37,28 @@ async def why(provider: DockerProvider) -> tuple[str, str]:
     return health.reason, health.remedy
 
 
+@contextmanager
+def serving(path: Path, answer: str) -> Iterator[None]:
+    """A server that answers every request alike."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer.encode())
+
+        def log_message(self, *_what: object) -> None:
+            pass
+
+    with ThreadingUnixStreamServer(str(path), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield
+        server.shutdown()
+        thread.join()
+
+
 async def test_no_engine(tmp_path: Path) -> None:
     reason, remedy = await why(DockerProvider(state=tmp_path, base_url=f"unix://{tmp_path}/none.sock"))
     assert reason == f"no Docker engine answers at unix://{tmp_path}/none.sock"
@@ -54,6 +81,15 @@ async def test_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     reason, remedy = await why(DockerProvider(state=tmp_path))
     assert "this user may not use" in reason
     assert "usermod -aG docker" in remedy
+
+
+@pytest.mark.parametrize("answer", ["{}", "[]", '{"ApiVersion": "x.y"}', '{"ApiVersion": "1.41", "OSType": "linux"}'])
+async def test_something_else_that_answers(tmp_path: Path, answer: str) -> None:
+    url = f"unix://{tmp_path}/other.sock"
+    with serving(tmp_path / "other.sock", answer):
+        reason, remedy = await why(DockerProvider(state=tmp_path, base_url=url))
+    assert reason == f"what answers at {url} is no Docker engine"
+    assert "DOCKER_HOST" in remedy
 
 
 @pytest.mark.parametrize("url", ["tcp://10.0.0.1:2375", "ssh://build@host", "https://host:2376"])

@@ -103,7 +103,9 @@ async def test_agents_see_no_future_and_leave_nothing_foreign(
     task = tiny.make_task(tmp_path / "sources").model_copy(update={"environment": environment})
     cheat = ScriptedAgent(actions=(Exec(command="git checkout -q fixed -- src.txt"),))
     fix = ScriptedAgent(actions=(Exec(command="sed -i s/41/42/ src.txt; touch b.o"),))
-    for agent, wanted, touched in ((fix, "resolved", [b"src.txt"]), (cheat, "unresolved", [])):
+    ruin = ScriptedAgent(actions=(*fix.actions, Exec(command="rm -rf .git; sleep 600 &")))
+    right = ("resolved", [b"src.txt"])
+    for agent, (wanted, touched) in ((fix, right), (cheat, ("unresolved", [])), (ruin, right)):
         result = await run_rollout(task, agent, provider=provider, settings=SETTINGS)
         assert (result.outcome.status, result.outcome.mask) == (wanted, None)
         assert [file.new for file in result.patch.files] == touched

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from swe_sdk.errors import CreateFailed, SandboxError
+from swe_sdk.sandbox.providers.docker.accounts import require_readable
 from swe_sdk.sandbox.providers.docker.arrival import Arrival
 from swe_sdk.sandbox.providers.docker.container import container_name, container_request
 from swe_sdk.sandbox.providers.docker.failures import Conflict, EngineSilent, EngineTrouble, unusable
@@ -31,6 +32,8 @@ async def bring_up(provider: DockerProvider, box: DockerBox) -> None:
     try:
         with Arrival(provider.state / "boxes" / box.id) as arrival:
             box.container = await _create(provider, box, arrival.directory)
+            if box.image.id not in provider.customs:  # the first on its image
+                await require_readable(provider.engine, box.container)
             await _start(provider.engine, box.container)
             control, pid = await _await_supervisor(provider.engine, box.container, arrival)
         await box.begin(control, pid)

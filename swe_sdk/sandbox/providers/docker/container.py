@@ -15,7 +15,8 @@ KIND = "swe_sdk.kind"
 SNAPSHOT_CREATED = "swe_sdk.snapshot_created_at"
 """Unix seconds."""
 BOX_KIND, SNAPSHOT_KIND, PROBE_KIND = "box", "snapshot", "probe"
-SOCKET_DIRECTORY = "/.swe_sdk/box"
+PLACE = "/.swe_sdk"
+SOCKET_DIRECTORY = f"{PLACE}/box"
 SOCKET = "socket"
 DEFAULT_PIDS = 4096
 DEFAULT_MEMORY_MIB = max(1024, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4 >> 20)
@@ -32,7 +33,12 @@ SYS_CHROOT).
 
 def container_name(lease: Lease) -> str:
     """By which a container is found whose id was lost with the engine's answer."""
-    return f"swe_sdk-{lease.id}"
+    return name_of(lease.id)
+
+
+def name_of(lease_id: str) -> str:
+    """The same, where only the id of the lease is known."""
+    return f"swe_sdk-{lease_id}"
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,8 @@ def container_request(
         # Programs get the image's variables from the SDK.
         "Env": sorted(image.env),
         "User": "0:0",
+        # The engine makes the image's own, and fails where a program has put a file in its place.
+        **({"WorkingDir": "/"} if image.config.get("WorkingDir") else {}),
         "Hostname": "" if spec.network == "host" else "sandbox",
         "Labels": {**labels, KIND: BOX_KIND},
         "Healthcheck": {"Test": ["NONE"]},
@@ -92,7 +100,8 @@ def container_request(
 
 
 def _words(spec: SandboxSpec) -> list[str]:
-    return ["host-network"] if spec.network == "host" else []
+    disk_mib = spec.limits.disk_mib
+    return [*(["host-network"] if spec.network == "host" else []), *([f"disk={disk_mib << 20}"] if disk_mib else [])]
 
 
 def _host_config(spec: SandboxSpec, runtime: Runtime, directory: Path) -> dict[str, Any]:
@@ -115,7 +124,7 @@ def _host_config(spec: SandboxSpec, runtime: Runtime, directory: Path) -> dict[s
         "IpcMode": "private",
         "CgroupnsMode": "private",
         "LogConfig": {"Type": "none", "Config": {}},
-        "Mounts": [_bind(mount) for mount in (*ours, *spec.mounts)],
+        "Mounts": [_place(), *(_bind(mount) for mount in (*ours, *spec.mounts))],
     }
 
 
@@ -130,8 +139,15 @@ def _sysctls(spec: SandboxSpec) -> dict[str, str]:
 
 
 def _ulimits(limits: Limits) -> list[dict[str, Any]]:
-    wanted = {"core": 0, "fsize": limits.file_size_bytes, "nofile": limits.open_files}
+    largest = limits.file_size_bytes or (limits.disk_mib << 20 if limits.disk_mib else None)
+    wanted = {"core": 0, "fsize": largest, "nofile": limits.open_files}
     return [{"Name": name, "Soft": value, "Hard": value} for name, value in wanted.items() if value is not None]
+
+
+def _place() -> dict[str, Any]:
+    """Where ours are mounted: a mount itself, or root in a box could put a link there, and so spoil the next box."""
+    options = {"SizeBytes": 1 << 16, "Mode": 0o755}
+    return {"Type": "tmpfs", "Target": PLACE, "ReadOnly": True, "TmpfsOptions": options}
 
 
 def _bind(mount: Mount) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from swe_sdk.sandbox.leases import LABEL_LEASE, LABEL_OWNER
-from swe_sdk.sandbox.providers.docker.container import BOX_KIND, KIND, SNAPSHOT_CREATED
+from swe_sdk.sandbox.providers.docker.container import BOX_KIND, KIND, SNAPSHOT_CREATED, name_of
 
 
 def flattened(api: Any, image: str, labels: Mapping[str, str]) -> str:
@@ -22,7 +22,7 @@ def flattened(api: Any, image: str, labels: Mapping[str, str]) -> str:
     try:
         made: str = api.commit(container, pause=False, conf=config)["Id"]
     finally:
-        api.remove_container(container)
+        api.remove_container(container, v=True)
     api.remove_image(image)
     return made
 
@@ -34,7 +34,7 @@ def _copied(api: Any, image: str, labels: Mapping[str, str]) -> str:
         changes = [f"LABEL {name}={json.dumps(value)}" for name, value in labels.items()]
         told = api.import_image_from_data(api.export(container), changes=changes)
     finally:
-        api.remove_container(container)
+        api.remove_container(container, v=True)
     return str(json.loads(told.strip().splitlines()[-1])["status"])
 
 
@@ -42,4 +42,4 @@ def _container(api: Any, image: str, labels: Mapping[str, str]) -> str:
     """One that never runs."""
     labels = {**labels, KIND: BOX_KIND}
     request = {"Image": image, "Entrypoint": ["none"], "Labels": labels, "HostConfig": {"NetworkMode": "none"}}
-    return str(api.create_container_from_config(request)["Id"])
+    return str(api.create_container_from_config(request, name_of(labels[LABEL_LEASE]))["Id"])

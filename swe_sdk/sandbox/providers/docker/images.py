@@ -68,15 +68,18 @@ class Images:
             raise PullFailed(f"the image {name} was pulled, and is not there", remedy="is something pruning images?")
         return found
 
-    def require_space(self) -> None:
-        """``NoSpace`` where the engine's disk is nearly full, as far as it can be seen from here."""
+    def require_space(self, wanted_bytes: int = 0) -> None:
+        """``NoSpace`` where so much would nearly fill the engine's disk, as far as it can be seen from here."""
+        if self._data is None:
+            return
         try:
-            free = shutil.disk_usage(self._data).free if self._data else LEAST_FREE_BYTES
+            free = shutil.disk_usage(self._data).free
         except OSError:
             return  # an engine that keeps its data where this user cannot look
-        if free < LEAST_FREE_BYTES:
+        if free < LEAST_FREE_BYTES + wanted_bytes:
             message = f"{self._data}, where the Docker engine keeps its data, has {free >> 20} MiB left"
-            raise NoSpace(message, remedy="free space there; see docker system df")
+            wanted = f", and {wanted_bytes >> 20} MiB are wanted" if wanted_bytes else ""
+            raise NoSpace(message + wanted, remedy="free space there; see docker system df")
 
     def data_is_at(self, directory: str) -> None:
         """Where the engine says that it keeps its data."""

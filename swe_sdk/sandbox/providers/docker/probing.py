@@ -45,9 +45,13 @@ async def ask(engine: Engine) -> dict[str, Any]:
         raise ProviderUnavailable("its boxes share directories and sockets with this process, which takes Linux")
     _require_local(engine.base_url)
     try:
-        info: dict[str, Any] = await engine.call("say what it is", lambda api: {**api.info(), "Api": api.api_version})
+        info = await engine.call("say what it is", _introduction)
     except EngineSilent as silent:
         raise _unreachable(engine.base_url, silent.message) from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise ProviderUnavailable(
+            f"what answers at {engine.base_url} is no Docker engine", remedy="unset DOCKER_HOST, or set it to one"
+        ) from error
     if _parts(str(info["Api"])) < _parts(OLDEST_API):
         raise ProviderUnavailable(
             f"the Docker engine speaks version {info['Api']} of its API", remedy="install Docker 20.10 or newer"
@@ -58,6 +62,13 @@ async def ask(engine: Engine) -> dict[str, Any]:
             " process shares no sockets",
             remedy="install Docker Engine on this machine itself",
         )
+    return info
+
+
+def _introduction(api: Any) -> dict[str, Any]:
+    info: dict[str, Any] = {**api.info(), "Api": api.api_version}
+    if not info["ServerVersion"] or not _parts(info["Api"]):
+        raise ValueError("an engine has versions")
     return info
 
 
@@ -108,7 +119,7 @@ def _limits(info: dict[str, Any]) -> dict[str, Enforcement]:
         "memory_mib": kept("MemoryLimit"),
         "cpus": kept("CpuCfsQuota"),
         "pids": kept("PidsLimit"),
-        "disk_mib": "unavailable",  # the engine can limit it on few file systems, and only with a special mount option
+        "disk_mib": "watched",  # by us: the engine limits it on few file systems, with a special mount option
         "file_size_bytes": "enforced",
         "open_files": "enforced",
     }

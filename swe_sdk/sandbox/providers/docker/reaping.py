@@ -6,7 +6,7 @@ from typing import Any
 
 from swe_sdk.errors import SandboxError
 from swe_sdk.sandbox.leases import LABEL_LEASE
-from swe_sdk.sandbox.providers.docker.container import BOX_KIND, KIND, SNAPSHOT_CREATED, SNAPSHOT_KIND
+from swe_sdk.sandbox.providers.docker.container import BOX_KIND, KIND, SNAPSHOT_CREATED, SNAPSHOT_KIND, name_of
 from swe_sdk.sandbox.providers.docker.engine import SLOW_TIMEOUT_S, Engine
 from swe_sdk.sandbox.providers.docker.removal import remove_container
 from swe_sdk.sandbox.providers.docker.snapshots import remove_image
@@ -25,13 +25,18 @@ async def owned(engine: Engine) -> list[OwnedBox]:
 
     containers, images = await engine.call("list what is ours", look)
     used = {container["ImageID"] for container in containers}
-    boxes = [labelled(found["Id"], found["Labels"], "container") for found in containers]
+    boxes = [labelled(found["Id"], found["Labels"], "container") for found in containers if _is_named_by_us(found)]
     halves = [
         labelled(f"{_IMAGE}{found['Id']}", found["Labels"], "unfinished snapshot")
         for found in images
         if found["Id"] not in used and _is_made_by_us(found)
     ]
     return [each for each in (*boxes, *halves) if each is not None]
+
+
+def _is_named_by_us(container: dict[str, Any]) -> bool:
+    """Not one of somebody else's, made of a copy of a box of ours, whose labels it then has as well."""
+    return f"/{name_of(container['Labels'][LABEL_LEASE])}" in (container["Names"] or ())
 
 
 def _is_made_by_us(image: dict[str, Any]) -> bool:

@@ -38,6 +38,7 @@ async def freeze(provider: DockerProvider, box: DockerBox, snapshot_id: str) -> 
     """A snapshot of ``box``, by that id; see :meth:`swe_sdk.sandbox.contract.SupportsSnapshots.snapshot`."""
     async with box.freezing:
         await _require_still(box)
+        await _require_space(provider, box)
         lease = provider.intend(box.spec)
         with provider.leases.closing(lease):
             try:
@@ -60,10 +61,19 @@ async def _require_still(box: DockerBox) -> None:
         raise SnapshotBusy("a call to the box is under way", remedy="wait for it")
 
 
+async def _require_space(provider: DockerProvider, box: DockerBox) -> None:
+    """By the length of files: the engine writes their holes out, and goes on with it when nobody waits any more."""
+
+    def written(api: Any) -> int:
+        found = api.containers(all=True, size=True, filters={"id": box.container})
+        return int(found[0].get("SizeRw", 0)) if found else 0
+
+    provider.images.require_space(await provider.engine.call("measure a container", written, timeout_s=SLOW_TIMEOUT_S))
+
+
 async def _commit(provider: DockerProvider, box: DockerBox, lease: Lease, snapshot_id: str) -> Snapshot:
     snapshot = Snapshot(id=snapshot_id, provider=provider.name, created_at=round(time.time(), 3))
     labels = {**lease.labels(), KIND: SNAPSHOT_KIND, SNAPSHOT_CREATED: f"{snapshot.created_at:.3f}"}
-    provider.images.require_space()
 
     def commit(api: Any) -> None:
         # nothing runs, or the box is paused: the engine need not stop it once more

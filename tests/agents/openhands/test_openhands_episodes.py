@@ -17,7 +17,7 @@ from tests.agents.dialects import OPENHANDS
 from tests.agents.harness_lab import LabEpisode, lab, programs
 from tests.agents.tasks import mini_task
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(500)]
 TOO_LONG = fail(400, code="context_length_exceeded", message="This model's maximum context length is 10 tokens")
 
 

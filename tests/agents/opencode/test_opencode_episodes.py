@@ -16,7 +16,7 @@ from tests.agents.dialects import OPENCODE
 from tests.agents.harness_lab import lab, programs
 from tests.agents.tasks import mini_task
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(500)]
 
 
 @pytest.mark.parametrize(

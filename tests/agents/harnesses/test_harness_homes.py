@@ -119,7 +119,7 @@ def test_a_killed_installer_leaves_no_lock_behind(home: Path) -> None:
     """Whoever comes next does not wait for the dead."""
     code = """
 import os, sys
-from tests.agents.harnesses.test_homes import Slow
+from tests.agents.harnesses.test_harness_homes import Slow
 from swe_sdk.agents.harnesses import homes
 class Dies(Slow):
     def make(self, directory):

@@ -39,8 +39,12 @@ def program(content: bytes = TARBALL, machine: str | None = None) -> NpmProgram:
     import platform
 
     digest = base64.b64encode(hashlib.sha512(content).digest()).decode()
-    files = {machine or platform.machine(): NpmFile(package="@scope/tool", sha512=digest)}
-    return NpmProgram(name="tool", version="1.2.3", program="package/bin/tool", files=files)
+    files = {
+        machine or platform.machine(): NpmFile(
+            package="@scope/tool", sha512=digest, program="package/bin/tool", suffix="-linux"
+        )
+    }
+    return NpmProgram(name="tool", version="1.2.3", files=files)
 
 
 @pytest.fixture
@@ -51,7 +55,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     class Registry(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked.append(self.path)
-            self.send_response(200 if self.path.endswith("/@scope/tool/-/tool-1.2.3.tgz") else 404)
+            self.send_response(200 if self.path.endswith("/@scope/tool/-/tool-1.2.3-linux.tgz") else 404)
             self.end_headers()
             self.wfile.write(TARBALL)
 
@@ -74,7 +78,7 @@ def no_npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_npm")
 def test_without_npm_the_file_comes_from_its_registry(registry: list[str], tmp_path: Path) -> None:
     program().make(tmp_path)
-    assert registry == ["/npm/@scope/tool/-/tool-1.2.3.tgz"]
+    assert registry == ["/npm/@scope/tool/-/tool-1.2.3-linux.tgz"]
     assert (tmp_path / "bin" / "tool").read_bytes().endswith(b"echo works\n")
     assert (tmp_path / "bin" / "tool").stat().st_mode & 0o777 == 0o755
     assert [path.name for path in tmp_path.iterdir()] == ["bin"]

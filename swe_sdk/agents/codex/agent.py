@@ -1,0 +1,101 @@
+"""The adapter of Codex."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from anyio import to_thread
+from pydantic import Field
+
+from swe_sdk.agents.codex.config import KEY_VARIABLE, configuration
+from swe_sdk.agents.codex.events import EventReader
+from swe_sdk.agents.contract import AgentEnd, AgentNeeds, Episode, Tier
+from swe_sdk.agents.harnesses import HARNESSES, ensure_harness, need_harness
+from swe_sdk.agents.in_box.program import AGENTS, STATE, need_model
+from swe_sdk.agents.in_box.prompt import ISSUE_PROMPT, issue_prompt
+from swe_sdk.agents.in_box.watched import run_watched
+from swe_sdk.model.exec_result import ExecResult
+from swe_sdk.model.record import Record
+from swe_sdk.sandbox.contract import Mount
+
+_HARNESS = "codex"
+_AT = f"{AGENTS}/{_HARNESS}"
+_STATE = f"{STATE}/codex"
+_CONFIGURE = f"mkdir -p {_STATE} && cat > {_STATE}/config.toml"
+"""A command, since one that fails (an agent may have spoilt its folder) is no infrastructure failure."""
+_COMMAND = (f"{_AT}/bin/codex", "exec", "--json", "--skip-git-repo-check")
+
+
+class Codex(Record):
+    """Codex' ``exec`` command, as one program in the box; the tree afterwards is the patch.
+
+    It speaks the responses interface: the endpoint must have ``/v1/responses``. A parked episode is ended between two
+    of its commands, and goes on with the words of ``go_on`` as one further message.
+    """
+
+    name: ClassVar[str] = _HARNESS
+    tier: ClassVar[Tier] = "paused"
+
+    max_actions: int = Field(default=500, ge=1)
+    """Commands and changes of files, after which it is ended."""
+    prompt: str = ISSUE_PROMPT
+    """What it is told, with ``{problem_statement}``, ``{workdir}`` and ``{hints}``."""
+    go_on: str = "Continue."
+    """What it is told after a park."""
+    context_tokens: int = Field(default=128_000, ge=1)
+    """Of the model: before they are full, it sums up what it has."""
+    model_timeout_s: float = Field(default=600.0, gt=0)
+    """Without a word of the model."""
+    model_tries: int = Field(default=8, ge=1)
+    """For one model call."""
+    config: dict[str, Any] = Field(default_factory=dict)
+    """Further settings of its own, laid over ours key by key."""
+
+    @property
+    def version(self) -> str:
+        """Of the npm package."""
+        return HARNESSES[_HARNESS].version
+
+    @property
+    def needs(self) -> AgentNeeds:
+        """Its program. ``HarnessUnavailable`` before :meth:`prepare`."""
+        return AgentNeeds(egress="model", mounts=(Mount(source=str(need_harness(_HARNESS)), target=_AT),))
+
+    async def prepare(self) -> None:
+        """Fetch it, if it is not there yet."""
+        await to_thread.run_sync(ensure_harness, _HARNESS, abandon_on_cancel=True)
+
+    async def run(self, episode: Episode) -> AgentEnd:
+        """One episode, or the rest of one: a process for each stretch between two parks."""
+        saved = episode.saved or {"thread": None, "n_steps": 0, "actions": 0}
+        while True:
+            reader = EventReader(
+                episode, first_step=saved["n_steps"], actions=saved["actions"], max_actions=self.max_actions
+            )
+            result = await self._stretch(episode, reader, saved["thread"])
+            if result is not None or reader.stop != "parked":
+                return reader.end(result)
+            thread = reader.thread or saved["thread"]
+            saved = {"thread": thread, "n_steps": reader.n_steps, "actions": reader.actions}
+            await episode.boundary(saved)
+
+    async def _stretch(self, episode: Episode, reader: EventReader, thread: str | None) -> ExecResult | None:
+        """Its process, to its end; None where we ended it."""
+        model, url = need_model(episode, _HARNESS)
+        config = configuration(
+            model.name,
+            url,
+            context_tokens=self.context_tokens,
+            tries=self.model_tries,
+            timeout_s=self.model_timeout_s,
+            more=self.config,
+        )
+        await episode.box.exec(_CONFIGURE, cwd="/", stdin=config.encode())
+        return await run_watched(
+            episode,
+            _HARNESS,
+            [*_COMMAND, *(["resume", thread] if thread else []), "-"],
+            reader,
+            env={"CODEX_HOME": _STATE, KEY_VARIABLE: model.api_key.get_secret_value()},
+            stdin=(self.go_on if thread else issue_prompt(self.prompt, episode.task)).encode(),
+        )
