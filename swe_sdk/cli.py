@@ -173,7 +173,7 @@ def _add_regrade(commands: Any) -> None:
     add = commands.add_parser("regrade", help="grade the patches of a stored run again, without any agent").add_argument
     add("run", metavar="RUN", help="a run directory, or a results directory")
     add("--tasks", metavar="TASKS", help="its tasks, where it has not kept them or others shall stand in their place")
-    add("--only", nargs="+", choices=("resolved", "unresolved", "masked"), help="only what came to that")
+    add("--only", action="extend", nargs="+", choices=("resolved", "unresolved", "masked"), help="only these")
     add("--family", help="harness family of the rows of --tasks (default: detected)")
     add("--unknown-fields", choices=("error", "ignore"), default="error", help="what to do with fields of no meaning")
     _add_grading(add)
@@ -234,7 +234,7 @@ def _add_disk(add: Callable[..., Any]) -> None:
 
 
 def _add_selection(add: Callable[..., Any]) -> None:
-    add("--instance-ids", nargs="+", metavar="ID", help="only these tasks")
+    add("--instance-ids", action="extend", nargs="+", metavar="ID", help="only these tasks")
     add("--family", help="harness family of the rows (default: detected)")
     add("--unknown-fields", choices=("error", "ignore"), default="error", help="what to do with fields of no meaning")
 

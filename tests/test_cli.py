@@ -133,6 +133,14 @@ def test_instance_ids_select(cli, dataset, tmp_path):
     assert [line["instance_id"] for line in lines_of(out)] == ["tiny__answer-2"]
 
 
+def test_instance_ids_add_up(cli, dataset, tmp_path):
+    dataset.write_text("".join(json.dumps(row(name)) + "\n" for name in "abc"))
+    out = tmp_path / "out.jsonl"
+    done = cli("grade", dataset, "--instance-ids", "a", "--instance-ids", "c", "--output", out)
+    assert done.returncode == 0, done.stderr
+    assert {line["instance_id"] for line in lines_of(out)} == {"a", "c"}
+
+
 BAD = {
     "missing file": (["grade", "nothing.jsonl"], "nothing.jsonl"),
     "unknown id": (["grade", "tasks.jsonl", "--instance-ids", "tiny__answer-9"], "tiny__answer-9"),

@@ -81,9 +81,10 @@ def codes(text: str) -> list[str]:
 
 @pytest.fixture
 def environment(local_provider: object, tmp_path: Path) -> dict[str, str]:
-    """For programs that open sandboxes: their results go to the folder of the test."""
+    """For programs that open sandboxes: their results and runs go to the folder of the test."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return {**os.environ, "PATH": path, "SWE_SDK_RESULTS": str(tmp_path / "results")}
+    places = {f"SWE_SDK_{name}": str(tmp_path / name.lower()) for name in ("RESULTS", "RUNS", "INDEX")}
+    return {**os.environ, "PATH": path, **places}
 
 
 # -- what runs ---------------------------------------------------------------------------------------------------------

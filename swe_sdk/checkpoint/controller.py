@@ -19,7 +19,7 @@ from swe_sdk.checkpoint.coordinator import Coordinator, Prepared, Released
 from swe_sdk.checkpoint.messages import EpisodeId
 from swe_sdk.checkpoint.retention import Retention, kept
 from swe_sdk.checkpoint.waiting import Clock
-from swe_sdk.errors import CheckpointError
+from swe_sdk.errors import CheckpointError, CoordinationError
 from swe_sdk.model.ids import new_id
 from swe_sdk.model.record import Record
 
@@ -221,7 +221,7 @@ class CheckpointController:
     async def release(self, *, keep: Iterable[str]) -> Released:
         """Drop every checkpoint but these, such as none at the end of a run. The newest may go as well.
 
-        Raises ``CoordinationError`` where not all participants can be reached to agree on it.
+        Nothing is raised for what a participant could not free: that is in ``failures``, and is freed the next time.
         """
         async with self._lock:
             return await self._release(frozenset(keep))
@@ -236,14 +236,26 @@ class CheckpointController:
         dropped = [self.directory / one.checkpoint_id for one in complete if one.checkpoint_id not in keep]
         for path in dropped:
             await to_thread.run_sync(catalog.mark_released, path)
-        if self._resumed is None:  # nothing was saved or restored by this process: agree on an id first
-            await self._resume(new_id("release"))
-        request = messages.ReleaseRequest(
-            checkpoint_id=self._resumed,
-            deadline_ts=self._clock() + self.settings.release_timeout_s,
-            kept=tuple(sorted(keep)),
-        )
-        self.last_released = await self.coordinator.release(request)
+        self.last_released = await self._release_at_all(keep)
         for path in dropped:
             await to_thread.run_sync(catalog.remove_records, path)
         return self.last_released
+
+    async def _release_at_all(self, keep: frozenset[str]) -> Released:
+        """Under the id that was resumed last; where they do not agree on that, a new one is resumed at all first."""
+        if self._resumed is not None:
+            released = await self._ask_to_release(self._resumed, keep)
+            if not any(told.startswith("stale_checkpoint") for told in released.failures.values()):
+                return released
+        try:
+            agreed = new_id("release")
+            await self._resume(agreed)
+        except CoordinationError as error:
+            return Released(failures=error.failures)
+        return await self._ask_to_release(agreed, keep)
+
+    async def _ask_to_release(self, checkpoint_id: str, keep: frozenset[str]) -> Released:
+        deadline = self._clock() + self.settings.release_timeout_s
+        return await self.coordinator.release(
+            messages.ReleaseRequest(checkpoint_id=checkpoint_id, deadline_ts=deadline, kept=tuple(sorted(keep)))
+        )

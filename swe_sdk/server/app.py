@@ -32,7 +32,7 @@ def create_app(service: Service) -> Starlette:
     what could not be removed in its time, as while an engine was away.
     """
 
-    return Starlette(
+    app = Starlette(
         routes=[
             *(_route(service, path, endpoint, "GET") for path, endpoint in _gets(service).items()),
             *(_route(service, path, endpoint, "POST") for path, endpoint in _posts(service).items()),
@@ -40,6 +40,8 @@ def create_app(service: Service) -> Starlette:
         exception_handlers={HTTPException: on_http_exception, Exception: on_defect},
         lifespan=_lifespan(service),
     )
+    app.router.redirect_slashes = False  # it would send bodies to wherever the header Host says
+    return app
 
 
 def _gets(service: Service) -> dict[str, Endpoint]:

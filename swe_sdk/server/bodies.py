@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -14,6 +16,8 @@ from swe_sdk.server.problems import Problem
 from swe_sdk.server.settings import ServerSettings
 
 T = TypeVar("T")
+_LARGE_NUMBER = re.compile(rb"[0-9]{309}|[eE]\+?[0-9]{3}")
+"""What a number beyond all floats looks like; texts may do as well."""
 _LINGER_S = 5.0
 """For how long the rest of a refused body is read and thrown away: most clients send all of it before they listen."""
 
@@ -95,7 +99,10 @@ class Inbox:
 def parsed(body: bytearray) -> Any:
     """The JSON value; a ``Problem`` where it is none. NaN and infinities are none, nor is what no text could hold."""
     try:
-        return from_json(body, allow_inf_nan=False)
+        value = from_json(body, allow_inf_nan=False)
+        if _LARGE_NUMBER.search(body):
+            json.dumps(value, allow_nan=False)  # 1e999 is read as infinity, which no answer could hold
+        return value
     except ValueError as error:
         raise Problem("bad_json", str(error)) from None
 

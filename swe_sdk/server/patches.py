@@ -14,7 +14,8 @@ from swe_sdk.server.models import ModelResponse, PatchSource
 TEXT_FIELD = "model_patch"
 BYTES_FIELD = "model_patch_base64"
 _LANGUAGES = ("diff", "patch")
-_FENCE = re.compile(r"( {0,3})(`{3,}|~{3,})[ \t]*([^\s`]*)[^`]*")
+_FENCE = re.compile(r"( {0,3})(`{3,}+|~{3,}+)[ \t]*+([^\s`]*+)[^`]*+")
+"""Possessive: a model's text may hold a line of any length, and a search that goes back would take its square."""
 
 
 class FoundPatch(NamedTuple):

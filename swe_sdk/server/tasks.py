@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from swe_sdk.errors import InputError, UnknownTask
-from swe_sdk.model.environment import DirectorySource, GitSource, SourceEnvironment
+from swe_sdk.model.environment import DirectorySource, GitSource, ImageEnvironment
 from swe_sdk.model.task import Task
 from swe_sdk.recipes.dataset import load_tasks
 from swe_sdk.recipes.taskset import TaskSet
@@ -17,6 +17,8 @@ from swe_sdk.server.models import GradeRequest, TaskSource, VerifyRequest
 
 _REMOTE = re.compile(r"(?:https?|git|ssh)://|\w[\w.+-]*@\w[\w.-]*:")
 """Repositories that git fetches over a network, and no other transport: ``file:`` and ``ext:`` are this machine's."""
+_LOCAL_IMAGE = re.compile(r"[/~.]|(?:docker-archive|docker-daemon|oci-archive|oci):")
+"""Images that Apptainer makes of this machine's folders and archives; a .sif file is one already."""
 
 
 class FoundTask(NamedTuple):
@@ -45,6 +47,9 @@ class Tasks:
             return FoundTask(self._by_id[name], "loaded")
         self._require_inline(name)
         (task,) = load_tasks([row], unknown_fields="ignore")
+        if task.instance_id != name:  # it might be that of a loaded one
+            problem = f"instance_dict is the row of {task.instance_id!r}, and the instance_id beside it is {name!r}"
+            raise InputError(problem, remedy="give both the same id")
         return FoundTask(self._allowed(task), "request")
 
     def of_grade(self, request: GradeRequest) -> FoundTask:
@@ -86,7 +91,10 @@ def _from_private(task: Mapping[str, Any]) -> Task:
 
 
 def _is_of_this_machine(task: Task) -> bool:
-    source = task.environment.source if isinstance(task.environment, SourceEnvironment) else None
+    if isinstance(task.environment, ImageEnvironment):
+        image = task.environment.image
+        return _LOCAL_IMAGE.match(image) is not None and not image.endswith(".sif")
+    source = task.environment.source
     if isinstance(source, GitSource):
         return _REMOTE.match(source.url) is None
     return isinstance(source, DirectorySource)

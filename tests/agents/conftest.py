@@ -8,6 +8,7 @@ import pytest
 from swe_sdk.sandbox.contract import SandboxProvider
 from swe_sdk.sandbox.providers.docker.provider import DockerProvider
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
+from tests.agents.harness_lab import close_lab
 from tests.sandbox.docker.images import debian_image
 
 
@@ -16,7 +17,7 @@ def docker_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DockerProvi
     """Docker boxes on Debian, for tests of agents; nothing of them may be left."""
     provider = DockerProvider(state=tmp_path_factory.mktemp("docker-lab"), base_image=debian_image())
     yield provider
-    anyio.run(provider.aclose)
+    anyio.run(close_lab, provider)
     assert provider.leases.mine() == []
 
 

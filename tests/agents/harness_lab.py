@@ -24,6 +24,7 @@ from swe_sdk.model.task import Task
 from swe_sdk.sandbox import environments
 from swe_sdk.sandbox.base import pin_base
 from swe_sdk.sandbox.contract import Box, SandboxProvider
+from swe_sdk.sandbox.providers.docker.provider import DockerProvider
 from swe_sdk.sandbox.tree import take_patch
 from swe_sdk.testing import ScriptedModel
 from tests.shared import lacking
@@ -230,3 +231,13 @@ async def programs(box: Box, words: str) -> list[str]:
     """Command lines of the processes in a box that contain ``words``."""
     found = await box.processes()  # type: ignore[attr-defined]
     return [process.command for process in found if words in process.command]
+
+
+async def close_lab(provider: SandboxProvider) -> None:
+    """Close it; images of environments that were built in its state directory go too."""
+    if isinstance(provider, DockerProvider):
+        records = "".join(path.read_text() for path in (provider.state / "environments").glob("*.json"))
+        for snapshot in await provider.snapshots():
+            if snapshot.id in records:
+                await provider.delete_snapshot(snapshot.id)
+    await provider.aclose()

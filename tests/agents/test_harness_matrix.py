@@ -18,6 +18,7 @@ from swe_sdk.sandbox.providers.apptainer.settings import ApptainerSettings
 from swe_sdk.sandbox.providers.docker.provider import DockerProvider
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
 from tests.agents.dialects import apply
+from tests.agents.harness_lab import close_lab
 from tests.agents.rolling import SETTINGS, roll_harness
 from tests.agents.tasks import gold, mini_task
 from tests.sandbox.apptainer.images import apptainer, debian_sif
@@ -31,7 +32,7 @@ FAMILIES = ("mini__fairsplit-1", "mini__spans-1", "mini__linewrap-1", "mini__cou
 def anywhere(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxProvider]:
     made = _make(request.param, tmp_path_factory.mktemp(request.param))
     yield made
-    anyio.run(made.aclose)
+    anyio.run(close_lab, made)
 
 
 def _make(name: str, state: Path) -> SandboxProvider:

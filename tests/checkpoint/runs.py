@@ -332,6 +332,7 @@ class RunStages:
         session = handles.resources_session_id
         async with self._house.resources.request(session, episode_id):
             log = json.loads(await self._process.boxes.get(session).read(LOG))
-        rows = [row["step"] for row in self._house.gate.rows.captured().get(episode_id, [])]
+        captured = self._house.gate.rows.captured().items()  # under the attempt that made the last call
+        rows = [row["step"] for one, rows in captured if one.rollout_id == episode_id.rollout_id for row in rows]
         await self._house.resources.close_session(session)
         return {"response": response, "log": log, "rows": rows}

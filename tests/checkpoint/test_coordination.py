@@ -233,6 +233,17 @@ async def test_what_a_run_was_restored_from_is_kept_until_it_is_saved_again(tmp_
 
 
 @simulated
+async def test_a_resume_that_comes_from_an_earlier_process_does_not_stop_releases(tmp_path: Path) -> None:
+    hooks = KeepsNothing()
+    async with house(tmp_path, resources=hooks) as one:
+        control = controller(one, retention=Retention(keep_last=1))
+        await control.save()
+        await one.resources.resume(ResumeRequest(checkpoint_id="of-an-earlier-life", **within(5)))
+        assert (await control.release(keep=["kept"])).failures == {}
+        assert hooks.released[-1] == {"kept"}
+
+
+@simulated
 async def test_a_process_that_has_saved_nothing_can_release_what_others_have_left(tmp_path: Path) -> None:
     hooks = KeepsNothing()
     async with house(tmp_path) as one:

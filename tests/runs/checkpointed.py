@@ -87,9 +87,11 @@ def surviving_steps(path: Path, name: str) -> list[int]:
     told = [event for event in events(path) if event.get("rollout_id") == name]
     steps: list[int] = []
     done_at: dict[str, int] = {}
+    cuts: dict[tuple[int, float], int] = {}  # a checkpoint may hold what the one before has cut
     for event in told:
         if event["kind"] == "checkpoint_rollout" and event["held"] == "saved":
-            done_at[event["checkpoint_id"]] = len(steps)
+            cut = (event["attempt"], event["spent_s"])
+            done_at[event["checkpoint_id"]] = cuts.setdefault(cut, len(steps))
         elif event["kind"] == "attempt_started":
             steps = steps[: done_at[event["restored_from"]]] if event.get("restored_from") else []
         elif event["kind"] == "step":

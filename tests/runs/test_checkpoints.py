@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
 
@@ -228,3 +229,43 @@ async def test_without_checkpoints_it_starts_over(
         assert (rollout.status, done_in(run, rollout.id)) == ("resolved", every_step())
         assert [step.n for step in rollout.steps if step.attempt == 2] == list(range(1, 12))
     assert await local_provider.snapshots() == built
+
+
+async def test_who_is_late_is_held_as_before(
+    local_provider: LocalProvider, task: Task, tmp_path: Path, built: list[Snapshot], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long command holds nobody up for long, and what was saved of its rollout is not lost by the next checkpoint."""
+    monkeypatch.setattr("swe_sdk.runs.checkpoints.census.PATIENCE_S", 0.2)
+    path = tmp_path / "run"
+    quick = (Exec(command="echo step 1 >> steps.txt"), Wait(seconds=1.2))
+    agent = ScriptedAgent(actions=(*quick, Exec(command="sleep 3; echo step 2 >> steps.txt"), FIX))
+    with anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as group:
+
+            async def stop() -> None:
+                while late_saves(path) < 2:
+                    await anyio.sleep(0.02)
+                scope.cancel()
+
+            group.start_soon(stop)
+            await aio.run(
+                task, agent, provider=local_provider, path=path, checkpoint_every=0.5, keep_last=1, progress=False
+            )
+    with await aio.open_run(path) as run:
+        (held,) = run.checkpoints.kept[-1].inspect()
+        assert held.agent_state is not None
+        assert held.agent_state["done"] == 1, "the boundary before the long command"
+        assert run.checkpoints.kept[-1].phases_s["prepare"] < 2
+    with await resumed(path, local_provider) as run:
+        rollout = run.rollouts[task.instance_id]
+        assert (rollout.status, done_in(run, rollout.id)) == ("resolved", every_step(2))
+        assert [step.n for step in rollout.steps if step.attempt == 2] == [2, 3, 4]
+    assert await local_provider.snapshots() == built
+
+
+def late_saves(path: Path) -> int:
+    """Checkpoints that hold the same as the one before."""
+    told = events(path) if path.is_dir() else []
+    complete = {one["checkpoint_id"] for one in told if one["kind"] == "checkpoint_saved" and one["snapshots"]}
+    spent = [one["spent_s"] for one in told if one["kind"] == "checkpoint_rollout" and one["checkpoint_id"] in complete]
+    return sum(before == after for before, after in pairwise(spent))

@@ -146,6 +146,11 @@ def test_a_missing_program_is_named_with_its_remedy(home: Path, tmp_path: Path) 
     assert caught.value.remedy == "install no-such-tool"
 
 
+def test_a_tool_is_no_path(home: Path) -> None:
+    with pytest.raises(InputError, match="is a path"):
+        find_toolchain(None, ["/bin/sh"], home / "fetched")
+
+
 def test_well_known_programs_have_a_better_remedy(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(home))
     with pytest.raises(MissingTool, match="apt-get install git"):

@@ -151,6 +151,8 @@ NOT_JSON = [
     b"{",
     b"nul",
     b'{"a": NaN}',
+    b'{"a": 1e999}',
+    b'{"a": -1' + b"0" * 400 + b".0}",
     b'{"a": Infinity}',
     b"\xff\xfe",
     b'"\\ud800"',
@@ -231,7 +233,7 @@ def test_paths_and_methods_that_there_are_not(client: httpx.Client, schema: dict
         "method_not_allowed",
         "POST",
     )
-    for answer in (lost, wrong):
+    for answer in (lost, wrong, client.post("/verify/"), client.post("/verify%2f")):
         check(answer, "ErrorResponse", schema)
 
 

@@ -132,4 +132,7 @@ def test_a_long_text_takes_no_longer_than_its_length() -> None:
     started = time.monotonic()
     for line in ("```a\n", "````\n", "```diff\n"):
         first_block(line * 200_000)
+    for part in ("a", " ", "~"):
+        assert first_block(f"```{part * 200_000}`") is None
+        assert first_block(f"~~~{part * 200_000}`") is None
     assert time.monotonic() - started < 5

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from swe_sdk.errors import InputError, RowError, UnknownTask
-from swe_sdk.model.environment import GitSource, SourceEnvironment
+from swe_sdk.model.environment import GitSource, ImageEnvironment, SourceEnvironment
 from swe_sdk.model.task import Task
 from swe_sdk.recipes.dataset import load_tasks
 from swe_sdk.recipes.taskset import TaskSet
@@ -48,6 +48,12 @@ def test_nobody_brings_easier_tests_for_a_loaded_task(loaded: TaskSet, row: dict
     easier = json.dumps({**row, "FAIL_TO_PASS": ["check::runs"], "PASS_TO_PASS": []})
     found = Tasks(loaded, local_sources=True).of_verify(asked(instance_id=NAME, instance_dict=easier))
     assert found == (loaded[NAME], "loaded")
+
+
+@pytest.mark.parametrize("name", ["another", "", f"{NAME} "])
+def test_nor_under_another_name(loaded: TaskSet, row: dict[str, Any], name: str) -> None:
+    with pytest.raises(InputError, match="the instance_id beside it"):
+        Tasks(loaded, local_sources=True).of_verify(asked(instance_id=name, instance_dict=json.dumps(row)))
 
 
 def test_a_task_comes_along_as_json_or_as_fields(row: dict[str, Any], loaded: TaskSet) -> None:
@@ -105,6 +111,33 @@ def test_folders_of_the_servers_machine_are_not_for_everybody(row: dict[str, Any
 def test_repositories_of_tasks_that_come_along_are_far_away(loaded: TaskSet, url: str, is_far: bool) -> None:
     request = GradeRequest.of(from_git(loaded[NAME], url), None)
     if is_far:
+        assert Tasks(TaskSet(())).of_grade(request).source == "request"
+    else:
+        with pytest.raises(InputError, match="server's machine"):
+            Tasks(TaskSet(())).of_grade(request)
+
+
+@pytest.mark.parametrize(
+    ("image", "is_allowed"),
+    [
+        ("example/x:latest", True),
+        ("docker://example/x", True),
+        ("library://example/x", True),
+        ("/sifs/x.sif", True),
+        ("x.sif", True),
+        ("/", False),
+        ("/srv/x", False),
+        ("~", False),
+        ("../x", False),
+        ("./x", False),
+        ("oci:/srv/x", False),
+        ("docker-archive:/srv/x.tar", False),
+    ],
+)
+def test_images_of_tasks_that_come_along_are_no_folders(loaded: TaskSet, image: str, is_allowed: bool) -> None:
+    task = loaded[NAME].model_copy(update={"environment": ImageEnvironment(image=image)})
+    request = GradeRequest.of(task, None)
+    if is_allowed:
         assert Tasks(TaskSet(())).of_grade(request).source == "request"
     else:
         with pytest.raises(InputError, match="server's machine"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 ROUTES = frozenset(
     {"/chat/completions", "/completions", "/responses", "/messages", "/messages/count_tokens", "/embeddings"}
@@ -48,14 +49,22 @@ class Asked:
 
 
 def read_body(body: bytes) -> Asked | None:
-    """The model that a request names, and whether it wants a stream; None where it is no request."""
+    """The model that a request names, and whether it wants a stream; None where it is no request.
+
+    Nor is one that names two, in whatever case, or in an encoding but UTF-8: the endpoint might take the other one.
+    """
     try:
-        value = json.loads(body)
+        value = json.loads(body.decode(), object_pairs_hook=_Members)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(value, dict) or not isinstance(value.get("model"), str):
+    if not isinstance(value, _Members) or [name for name, _ in value if name.lower() == "model"] != ["model"]:
         return None
-    return Asked(value["model"], value.get("stream") is True)
+    told = dict(value)
+    return Asked(told["model"], told.get("stream") is True) if isinstance(told["model"], str) else None
+
+
+class _Members(list[tuple[str, Any]]):
+    """Of an object, repeated ones included."""
 
 
 def request_headers(headers: Headers, api_key: str | None, route: str) -> Headers:

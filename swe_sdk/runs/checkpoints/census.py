@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,6 +17,8 @@ from swe_sdk.rollouts.live import LiveRollout, LiveRollouts
 StandingState = Literal["held", "running", "restart"]
 """*held*: it can go on from its bookmark; *running*: between two boundaries, so a checkpoint waits; *restart*: no
 checkpoint can hold it, and none waits."""
+PATIENCE_S = 20.0
+"""How long all others stand for one that is at work, such as in a long command."""
 _WITH_BOX = ("invoke_agent", "close_agent")
 
 
@@ -27,7 +31,7 @@ class Standing:
     mark: Bookmark | None = None
     """Where it goes on, if it is held."""
     live: LiveRollout | None = None
-    """None for what was restored and has not begun yet."""
+    """None where the mark is that of an earlier checkpoint."""
     reason: str = ""
     """Why it is a restart."""
 
@@ -72,18 +76,21 @@ class Calls(Protocol):
 class Census:
     """All rollouts of a run that are under way, or were restored and wait.
 
-    A rollout that is in its first seed when a checkpoint closes, or begins meanwhile, is no part of that checkpoint. An
+    A rollout that is in its first seed when a checkpoint closes, begins meanwhile, or comes to no boundary within
+    :data:`PATIENCE_S`, is held as the checkpoint before holds it, if it does; else it is a restart of this one. An
     agent of the tier *exact* that waits for the model counts as standing at its latest boundary, if it has not used its
     sandbox since: its call is held, and made again by whoever goes on from there. All others are asked to park.
     """
 
     def __init__(self, lives: LiveRollouts, *, tier: Tier, can_freeze: bool, calls: Calls | None = None) -> None:
         self.lives = lives
-        self.waiting: dict[str, Bookmark] = {}
-        """Restored, by rollout, until they stand at a boundary of their own or are finished."""
+        self.saved: dict[str, Bookmark] = {}
+        """What the newest checkpoint holds, by rollout: good for those that the next cannot hold as they are."""
+        self._finished: set[str] = set()
         self._tier, self._can_freeze, self._calls = tier, can_freeze, calls
         self._left_out: dict[str, str] = {}
-        """Restarts of the open checkpoint, from its begin to its end, and why."""
+        """Whom the open checkpoint cannot hold as they are now, until its end, and why."""
+        self._late_at = math.inf
         self._seen: set[LiveRollout] = set()
         self._clocks = ExitStack()
         self._stopped: set[LiveRollout] = set()
@@ -91,7 +98,7 @@ class Census:
 
     def close(self) -> None:
         """A checkpoint begins: ask everybody to stand who can be held."""
-        self.is_closed = True
+        self.is_closed, self._late_at = True, time.monotonic() + PATIENCE_S
         for live in self.lives:
             self._seen.add(live)
             standing = self._look(live, awaits=False)
@@ -112,14 +119,19 @@ class Census:
 
     def finished(self, rollout_id: str) -> None:
         """Its result is written down."""
-        self.waiting.pop(rollout_id, None)
+        self._finished.add(rollout_id)
+        self.saved.pop(rollout_id, None)
+
+    def remember(self, saved: Mapping[str, Bookmark]) -> None:
+        """A checkpoint is complete, and holds these."""
+        self.saved = {name: mark for name, mark in saved.items() if name not in self._finished}
 
     def standings(self) -> list[Standing]:
         """All of them. While a checkpoint is open, this also stops the clocks of those who stand without parking."""
         sessions = self._sessions() if self.is_closed else {}
         found = [self._of(live, sessions) for live in self.lives]
         begun = {one.episode_id.rollout_id for one in found}
-        return found + [_waiting(mark) for name, mark in self.waiting.items() if name not in begun]
+        return found + [_saved(mark) for name, mark in self.saved.items() if name not in begun]
 
     # -- one of them -------------------------------------------------------------------------------------------------
 
@@ -130,10 +142,13 @@ class Census:
             standing = Standing(_episode(live), "restart", live=live, reason=reason)
         else:
             standing = self._look(live, awaits=self._awaits(live, sessions.get((live.rollout_id, live.attempt))))
+        if standing.state == "running" and self.is_closed and time.monotonic() > self._late_at:
+            self._left_out[live.rollout_id] = "it came to no boundary in time"
+            return self._of(live, sessions)
         if standing.state == "held":
             self._stop_clock(live)
-        waiting = self.waiting.get(live.rollout_id)
-        return _waiting(waiting) if standing.state == "restart" and waiting is not None else standing
+        saved = self.saved.get(live.rollout_id)
+        return _saved(saved) if standing.state == "restart" and saved is not None else standing
 
     def _look(self, live: LiveRollout, *, awaits: bool) -> Standing:
         mark = live.bookmark
@@ -172,7 +187,7 @@ def _episode(live: LiveRollout) -> EpisodeId:
     return EpisodeId(rollout_id=live.rollout_id, attempt=live.attempt)
 
 
-def _waiting(mark: Bookmark) -> Standing:
+def _saved(mark: Bookmark) -> Standing:
     return Standing(EpisodeId(rollout_id=mark.rollout_id, attempt=mark.attempt), "held", mark)
 
 

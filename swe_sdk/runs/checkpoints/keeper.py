@@ -191,15 +191,15 @@ class _Saver:
         await self.controller.restore(saved.checkpoint_id)
         self.told.phase(saved.checkpoint_id, "restore", time.monotonic() - started)
         unfinished = {each.rollout_id for each in self.keeper.planned} - set(afresh)
-        marks = {name: mark for name, mark in self.census.waiting.items() if name in unfinished}
-        snapshots = {name: state.snapshot_id for name, state in self.sandboxes.waiting.items()}
-        self.census.waiting = {
-            name: mark.model_copy(update={"snapshot": snapshots.get(name)}) for name, mark in marks.items()
-        }
+        marks = {name: mark for name, mark in self.census.saved.items() if name in unfinished}
+        snapshots = {name: state.snapshot_id for name, state in self.sandboxes.saved.items()}
+        self.census.remember(
+            {name: mark.model_copy(update={"snapshot": snapshots.get(name)}) for name, mark in marks.items()}
+        )
         self.keeper.planned = [self._going_on(each) for each in self.keeper.planned]
 
     def _going_on(self, planned: Planned) -> Planned:
-        mark = self.census.waiting.get(planned.rollout_id)
+        mark = self.census.saved.get(planned.rollout_id)
         if mark is None:
             return planned
         return replace(planned, start=mark, budget=mark.budget, attempt=max(planned.attempt, mark.attempt + 1))
@@ -250,6 +250,8 @@ class _Saver:
             _log.warning("no checkpoint was saved: %s", error)
             self.told.phase(self.rollouts.last_checkpoint or "none", "save", time.monotonic() - started, error)
             return None
+        self.census.remember(self.rollouts.written)
+        self.sandboxes.saved = self.sandboxes.written
         await self.told.catch_up(_BY_POLICY)
         return saved
 

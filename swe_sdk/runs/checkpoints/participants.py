@@ -43,6 +43,8 @@ class RolloutsParticipant(BaseParticipant[EpisodeRecord]):
         super().__init__(ROLLOUTS, **settings)
         self.last_checkpoint = ""
         """The id of the one that was begun last."""
+        self.written: dict[str, Bookmark] = {}
+        """What was written last, by rollout."""
         self._census, self._digest, self._journal = census, digest, journal
 
     def _on_close(self) -> None:
@@ -72,14 +74,14 @@ class RolloutsParticipant(BaseParticipant[EpisodeRecord]):
         for one in found:
             if one.state == "restart" or _in_scope(one, scope):
                 self._journal.append(_told(checkpoint_id, one))
-        return [self._record(one) for one in found if _in_scope(one, scope)]
+        marks = [one.bookmark for one in found if _in_scope(one, scope)]
+        self.written = {mark.rollout_id: mark for mark in marks if mark is not None}
+        return [self._record(mark) for mark in self.written.values()]
 
-    def _record(self, standing: Standing) -> EpisodeRecord:
-        bookmark = standing.bookmark
-        assert bookmark is not None
+    def _record(self, bookmark: Bookmark) -> EpisodeRecord:
         return EpisodeRecord(
-            episode_id=standing.episode_id,
-            task_digest=self._digest(standing.episode_id.rollout_id) or "",
+            episode_id=EpisodeId(rollout_id=bookmark.rollout_id, attempt=bookmark.attempt),
+            task_digest=self._digest(bookmark.rollout_id) or "",
             boundary=bookmark.model_dump(mode="json"),
             budget_spent_s=bookmark.budget.spent_s,
         )
@@ -88,7 +90,7 @@ class RolloutsParticipant(BaseParticipant[EpisodeRecord]):
         if len(self._census.lives):
             raise refuse("checkpoint_conflict", "rollouts are under way")
         ours = [record for record in records if self._digest(record.episode_id.rollout_id) is not None]
-        self._census.waiting = {one.episode_id.rollout_id: self._bookmark(one, checkpoint_id) for one in ours}
+        self._census.remember({one.episode_id.rollout_id: self._bookmark(one, checkpoint_id) for one in ours})
 
     def _bookmark(self, record: EpisodeRecord, checkpoint_id: str) -> Bookmark:
         name = record.episode_id.rollout_id
@@ -102,9 +104,9 @@ class RolloutsParticipant(BaseParticipant[EpisodeRecord]):
         return bookmark.model_copy(update={"budget": budget, "checkpoint_id": checkpoint_id})
 
     async def _stop(self, episodes: Sequence[EpisodeId]) -> None:
-        """Rollouts end with the run; what was restored and has not begun is dropped."""
+        """Rollouts end with the run; what is saved of them is dropped."""
         for episode in episodes:
-            self._census.waiting.pop(episode.rollout_id, None)
+            self._census.saved.pop(episode.rollout_id, None)
 
 
 class SandboxesParticipant(BaseParticipant[ResourcesSessionRecord]):
@@ -115,8 +117,10 @@ class SandboxesParticipant(BaseParticipant[ResourcesSessionRecord]):
 
     def __init__(self, census: Census, boxes: SandboxCheckpointer, journal: RunWriter, **settings: Any) -> None:
         super().__init__(SANDBOXES, **settings)
-        self.waiting: dict[str, SandboxState] = {}
-        """Restored, by rollout."""
+        self.saved: dict[str, SandboxState] = {}
+        """What the newest checkpoint holds, by rollout; see :attr:`.census.Census.saved`."""
+        self.written: dict[str, SandboxState] = {}
+        """What was written last."""
         self._census, self._boxes, self._journal = census, boxes, journal
         self._frozen: dict[str, Bookmark] = {}
         """Where each rollout stood when its sandbox was frozen last."""
@@ -134,12 +138,13 @@ class SandboxesParticipant(BaseParticipant[ResourcesSessionRecord]):
         started = time.monotonic()
         states = await self._boxes.capture_once(alive, checkpoint_id=checkpoint_id)
         seconds = time.monotonic() - started
-        waiting = [one.episode_id.rollout_id for one in chosen if one.live is None]
-        states.update({name: self.waiting[name] for name in waiting})
-        shared = {name: states[name].snapshot_id for name in waiting}
+        earlier = [one.episode_id.rollout_id for one in chosen if one.live is None]
+        states.update({name: self.saved[name] for name in earlier})
+        shared = {name: states[name].snapshot_id for name in earlier}
         await to_thread.run_sync(self._boxes.index.refer, checkpoint_id, self._boxes.provider.name, shared)
         for standing in chosen:
             self._tell(checkpoint_id, standing, states[standing.episode_id.rollout_id], seconds)
+        self.written = states
         return [
             ResourcesSessionRecord(
                 episode_id=one.episode_id,
@@ -185,11 +190,11 @@ class SandboxesParticipant(BaseParticipant[ResourcesSessionRecord]):
 
     async def _install(self, records: Sequence[ResourcesSessionRecord], checkpoint_id: str) -> None:
         """Look at all of them, before the first rollout goes on; the engine forks each when its turn has come."""
-        self.waiting = await usable_states(records, self._boxes.provider)
+        self.saved = await usable_states(records, self._boxes.provider)
 
     async def _stop(self, episodes: Sequence[EpisodeId]) -> None:
         for episode in episodes:
-            self.waiting.pop(episode.rollout_id, None)
+            self.saved.pop(episode.rollout_id, None)
 
     async def _release(self, kept: frozenset[str]) -> int:
         index = self._boxes.index

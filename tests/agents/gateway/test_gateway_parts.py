@@ -122,6 +122,21 @@ def test_bodies_never_raise(body: bytes) -> None:
 def test_bodies() -> None:
     assert read_body(b'{"model": "m", "stream": true}') == Asked("m", True)
     assert read_body(b'{"model": "m", "stream": "yes"}') == Asked("m", False)
+    assert read_body(b'{"model": "m", "messages": [{"model": "x", "Model": "y"}]}') == Asked("m", False)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"model": "dear", "model": "m"}',
+        b'{"model": "m", "Model": "dear"}',
+        b'{"MODEL": "m"}',
+        b'[["model", "m"]]',
+        '{"model": "m"}'.encode("utf-16"),
+    ],
+)
+def test_bodies_that_an_endpoint_might_read_otherwise(body: bytes) -> None:
+    assert read_body(body) is None
 
 
 @given(st.lists(st.tuples(st.binary(min_size=1, max_size=20).map(bytes.lower), st.binary(max_size=20))))

@@ -51,6 +51,8 @@ def find_toolchain(python: str | None, tools: Sequence[str], fetched: Path) -> T
     path: list[str] = []
     fingerprint: list[str] = []
     for tool in ("git", *tools):
+        if "/" in tool:  # whose folder would be mounted, and a task may come from anybody
+            raise InputError(f"the tool {tool!r} is a path", remedy="give the name of a program that is in PATH")
         found = shutil.which(tool)
         if found is None:
             raise MissingTool(tool, remedy=_INSTALL.get(tool, ""))
