@@ -12,7 +12,7 @@ test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 	JUPYTER_PREFER_ENV_PATH=1 $(BIN)/python -m pytest --nbmake --nbmake-timeout=300 notebooks
 
 docs: $(VENV)/.docs

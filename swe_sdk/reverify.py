@@ -88,10 +88,16 @@ def _stored_in_run(run: Run) -> tuple[list[Stored], dict[str, str]]:
         outcome = rollout.outcome
         if outcome is None:
             skipped[rollout.id] = "it never came to a grade"
-        elif rollout.patch.sha256 != outcome.patch.sha256:
+            continue
+        try:
+            patch = rollout.patch
+        except InputError as error:
+            skipped[rollout.id] = f"its patch cannot be read: {error.message}"
+            continue
+        if patch.sha256 != outcome.patch.sha256:
             skipped[rollout.id] = "the patch that lies there is not the one that was graded"
         else:
-            found.append(Stored(rollout.id, rollout.patch, outcome))
+            found.append(Stored(rollout.id, patch, outcome))
     return found, skipped
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -164,6 +165,26 @@ def test_a_run_keeps_its_tasks(local_provider, task: Task, tmp_path: Path, a_run
         changed = swe.regrade(run.path, harder, provider=local_provider, results=tmp_path / "new", progress=False)
         assert len(changed.changed) == len(before) == 4
         assert {rollout.id: rollout.outcome for rollout in run.rollouts.values()} == before
+
+
+@pytest.mark.parametrize("spoil", ["lost", "pipe", "folder", "link"])
+def test_patches_that_cannot_be_read_stop_no_others(
+    local_provider, tmp_path: Path, a_run: Callable[[], swe.Run], spoil: str
+) -> None:
+    with a_run() as run:
+        first = run.path / "rollouts" / "tiny__answer-1.0" / "1" / "patch.diff"
+        content = first.read_bytes()
+        first.unlink()
+        if spoil == "pipe":
+            os.mkfifo(first)
+        elif spoil == "folder":
+            first.mkdir()
+        elif spoil == "link":
+            (tmp_path / "outside").write_bytes(content)
+            first.symlink_to(tmp_path / "outside")
+        again = swe.regrade(run, provider=local_provider, results=tmp_path / "new", progress=False)
+        assert [each.after.status for each in again] == ["resolved"] * 3
+        assert "its patch cannot be read" in again.skipped["tiny__answer-1.0"]
 
 
 def test_the_command(task: Task, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,8 +12,8 @@ _NAMES = frozenset(
     b"conftest.py pytest.ini .pytest.ini pytest.toml .pytest.toml tox.ini tox.toml noxfile.py setup.cfg setup.py"
     b" pyproject.toml hatch.toml unittest.cfg nose2.cfg nose.cfg .noserc sitecustomize.py usercustomize.py .coveragerc"
     # JavaScript
-    b" package.json .npmrc .yarnrc .yarnrc.yml .pnp.cjs .taprc .nycrc .swcrc jasmine.json bunfig.toml deno.json"
-    b" deno.jsonc"
+    b" package.json .npmrc .yarnrc .yarnrc.yml .pnp.cjs .pnp.js .pnp.loader.mjs .taprc .nycrc .swcrc jasmine.json"
+    b" bunfig.toml deno.json deno.jsonc"
     # Ruby, PHP, Perl, Lua, shell
     b" .rspec .rspec-local spec_helper.rb rails_helper.rb test_helper.rb .simplecov cucumber.yml phpunit.xml"
     b" phpunit.xml.dist phpunit.dist.xml Pest.php codeception.yml codeception.dist.yml .user.ini .proverc .busted"
@@ -35,7 +35,7 @@ _PATTERNS = re.compile(
 )
 _FOLDERS = re.compile(
     rb"node_modules|__mocks__|__snapshots__|site-packages|__pycache__|.*\.(?:egg-info|dist-info)"
-    rb"|\.cargo|\.mvn|\.bundle",
+    rb"|\.cargo|\.mvn|\.bundle|\.yarn",
     re.IGNORECASE,
 )
 
@@ -56,7 +56,8 @@ _TOOLS = (
     _tools(
         "make gmake bmake ninja cmake ctest meson scons just bazel bazelisk autoreconf automake configure",
         rb"""
-          (?:GNU)?[Mm]akefile(?:\..*)? | .*\.(?:mk|mak|cmake|bzl) | CMakeLists\.txt | CMake(?:User)?Presets\.json
+          (?:GNU)?[Mm]akefile(?:\..*)? | .*\.(?:mk|mak|make|cmake|bzl) | CMakeLists\.txt | CMake(?:User)?Presets\.json
+        | CMakeCache\.txt | .*\.ctest | DartConfiguration\.tcl      # what is taken over from an earlier build
         | configure(?:\.(?:ac|in))? | meson(?:\.build|\.options|_options\.txt) | build\.ninja | SCons(?:truct|cript)
         | [Jj]ustfile | BUILD(?:\.bazel)? | WORKSPACE(?:\.bazel)? | MODULE\.bazel | \.bazelrc
         | (?:tap|test)-driver(?:\.\w+)?

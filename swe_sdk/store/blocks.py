@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from bisect import bisect_left, bisect_right
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -122,14 +123,21 @@ def open_blocks(path: Path) -> tuple[BinaryIO, Blocks]:
     """The file at ``path``, or at ``path.gz`` where it was compressed; ``InputError`` where there is neither."""
     for candidate in (path, path.with_name(path.name + SUFFIX), path):  # twice: it may be replaced meanwhile
         try:
-            file = candidate.open("rb")
+            file = open(candidate, "rb", opener=_without_waiting)  # noqa: SIM115 - the caller closes it
         except FileNotFoundError:
             continue
         except OSError as error:
             raise InputError(f"cannot read {candidate}: {error.strerror}") from error
         try:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise InputError(f"{candidate} is no file")
             return file, (PackedBlocks(file) if candidate.suffix == SUFFIX else PlainBlocks(file))
         except BaseException:
             file.close()
             raise
     raise InputError(f"there is no artifact {path}", remedy="it was deleted, or its run directory was moved in part")
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Run directories come from elsewhere too: a pipe in the place of a file would be waited for for ever."""
+    return os.open(path, flags | os.O_NONBLOCK)

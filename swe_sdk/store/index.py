@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -16,6 +17,7 @@ from swe_sdk.store.database import Database
 from swe_sdk.store.filesystem import local_index_folder
 from swe_sdk.store.filters import GroupColumn, RolloutFilter, SortColumn, where
 from swe_sdk.store.follow import Follower
+from swe_sdk.store.frames import SUFFIX
 from swe_sdk.store.health import index_status
 from swe_sdk.store.index_files import index_file
 from swe_sdk.store.pages import SELECT_ROLLOUTS, count_rollouts, page_of_rollouts, rollout_row
@@ -207,7 +209,8 @@ class RunIndex:
         """A file, to be read in windows. ``InputError`` where it is not there any more, or not below its run."""
         run_dir = Path(str(self._db.value("SELECT path FROM runs WHERE run = ?", (artifact.run,))))
         path = run_dir / artifact.path
-        if not path.parent.resolve().is_relative_to(run_dir.resolve()):
+        places = [os.path.realpath(place) for place in (path, path.with_name(path.name + SUFFIX))]
+        if not all(Path(place).is_relative_to(run_dir.resolve()) for place in places):
             raise InputError(f"the artifact {artifact.path!r} is not below its run directory")
         return WindowedFile(path)
 

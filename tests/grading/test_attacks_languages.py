@@ -122,6 +122,13 @@ CMAKE = Project(
             "CMakeLists.txt": LISTS.replace("test/check.c", "easy.c"),
             "easy.c": "int main(void) { return 0; }\n",
         },
+        "flags of an earlier build": {
+            "build/CMakeCache.txt": "CMAKE_C_FLAGS:STRING=-include /testbed/easy.h\n",
+            "easy.h": "#include <stdlib.h>\n__attribute__((constructor)) static void end(void) { _Exit(0); }\n",
+        },
+        "a command before the tests": {
+            "build/CTestCustom.ctest": 'set(CTEST_CUSTOM_PRE_TEST "cp /bin/true check")\n',
+        },
     },
 )
 

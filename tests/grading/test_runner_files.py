@@ -37,6 +37,7 @@ unittest.cfg nose2.cfg .noserc hatch.toml bunfig.toml deno.json jest.setup.js je
 jest-setup.js setupTests.ts src/setup-jest.js gulpfile.js Gruntfile.js __mocks__/fs.js src/__mocks__/a.ts
 __snapshots__/a.snap .rspec .rspec-local spec_helper.rb engines/x/rails_helper.rb .bundle/config cucumber.yml
 phpunit.xml phpunit.xml.dist phpunit.dist.xml a/phpunit.xml Pest.php codeception.yml .proverc .busted
+.yarn/releases/yarn-4.1.0.cjs .pnp.loader.mjs
 .cargo/config.toml crates/x/.cargo/config .mvn/jvm.config junit-platform.properties
 src/main/resources/META-INF/services/org.junit.jupiter.api.extension.Extension
 lib/x.jar target/classes/A.class src/calc.o libx.a x.dylib
@@ -67,6 +68,7 @@ def test_files_of_the_project(path: str) -> None:
 BUILDS = {
     "make -s check": "Makefile src/GNUmakefile lib/Makefile.am a.mk CMakeLists.txt a/x.cmake configure.ac meson.build",
     "cd b && ../configure && ctest": "CMakeLists.txt CTestTestfile.cmake CMakePresets.json build-aux/tap-driver.sh",
+    "ctest --test-dir b": "b/CMakeCache.txt b/CTestCustom.ctest b/DartConfiguration.tcl b/CMakeFiles/x.dir/flags.make",
     "cargo test --offline": "Cargo.toml crates/a/Cargo.toml build.rs rust-toolchain.toml .config/nextest.toml",
     "go test ./...": "go.mod go.work main_test.go pkg/x_test.go vendor/modules.txt vendor/a/b.go",
     "./gradlew test": "build.gradle settings.gradle.kts gradle.properties gradlew gradle/wrapper/gradle-wrapper.jar",

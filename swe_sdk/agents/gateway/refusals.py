@@ -65,9 +65,18 @@ def corrected(status: int, body: bytes, route: str, secrets: tuple[str, ...] = (
     if message is None:
         text = body[:2000].decode("utf-8", "replace").strip() or "the model endpoint gave no reason"
         return json.dumps(_error(status, None, text, route)).encode()
+    clear = _struck(message, secrets)  # JSON can write a key in other ways
+    if clear != message:
+        return json.dumps(_error(status, None, clear, route)).encode()
     if not is_retryable(status) and (kind is None or kind in _OF_SERVER):
         return json.dumps(_error(status, code, message, route)).encode()
     return body
+
+
+def _struck(text: str, secrets: tuple[str, ...]) -> str:
+    for secret in filter(None, secrets):
+        text = text.replace(secret, "[secret]")
+    return text
 
 
 def error_name(body: bytes) -> str:

@@ -93,6 +93,13 @@ def test_a_sound_error_is_not_touched() -> None:
     assert json.loads(corrected(401, server, "/messages"))["error"]["type"] == "authentication_error"
 
 
+@pytest.mark.parametrize("status", [401, 500])
+def test_a_key_that_is_written_with_escapes_is_struck_out(status: int) -> None:
+    body = rb'{"error": {"message": "bad key a\/\u0062+c", "type": "server_error"}}'
+    told = json.loads(corrected(status, body, "/responses", ("a/b+c",)))
+    assert told["error"]["message"] == "bad key [secret]"
+
+
 @pytest.mark.parametrize(
     ("path", "route", "key"),
     [
