@@ -58,6 +58,12 @@ class Tasks:
             return FoundTask(self.loaded[request.instance_id], "loaded")
         assert request.task is not None
         task = _from_private(request.task)
+        known = self._by_id.get(task.instance_id)
+        if known is not None:
+            if task.grading != known.grading:
+                problem = f"{task.instance_id}: the task has other tests than the one that the server has loaded"
+                raise InputError(problem, remedy="give it another id, or have the server load this one")
+            return FoundTask(known, "loaded")
         self._require_inline(task.instance_id)
         return FoundTask(self._allowed(task), "request")
 

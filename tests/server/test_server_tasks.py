@@ -70,6 +70,13 @@ def test_a_whole_task_comes_along(loaded: TaskSet) -> None:
     assert again.patch == b"\xff\n"
     assert Tasks(TaskSet(()), local_sources=True).of_grade(again) == (loaded[NAME], "request")
     assert Tasks(loaded).of_grade(GradeRequest.of(NAME, None)) == (loaded[NAME], "loaded")
+    assert Tasks(loaded).of_grade(again) == (loaded[NAME], "loaded")
+
+
+def test_no_easier_tests_come_along_with_a_whole_task(loaded: TaskSet) -> None:
+    easier = loaded[NAME].grading.model_copy(update={"test_command": "true"})
+    with pytest.raises(InputError, match="other tests"):
+        Tasks(loaded).of_grade(GradeRequest.of(loaded[NAME].model_copy(update={"grading": easier}), None))
 
 
 def test_only_loaded_tasks_where_it_is_so_set(loaded: TaskSet, row: dict[str, Any]) -> None:
