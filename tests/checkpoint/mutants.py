@@ -224,7 +224,7 @@ MUTANTS = (
         "snapshots/index.py",
         "if one.provider == provider and not one.checkpoints & kept]",
         'if one.provider == provider and one.name.split(".")[0] not in kept]',
-        "test_snapshots.py::test_what_has_not_changed_is_not_frozen_again",
+        "test_checkpoint_snapshots.py::test_what_has_not_changed_is_not_frozen_again",
     ),
     Mutant(
         "CK-11: a relative state_dir",
@@ -344,14 +344,14 @@ MUTANTS = (
         "snapshots/checkpointer.py",
         "                await self._each(list(boxes), lambda session: boxes[session].close())\n",
         "                pass\n",
-        "test_snapshots.py::test_a_restore_is_all_or_nothing",
+        "test_checkpoint_snapshots.py::test_a_restore_is_all_or_nothing",
     ),
     Mutant(
         "snapshots are not written down before they exist",
         "snapshots/checkpointer.py",
         "        await to_thread.run_sync(self.index.intend, checkpoint_id, self.provider.name, fresh)\n",
         "",
-        "test_snapshots.py::test_a_failed_snapshot_fails_the_export_and_what_was_made_is_released",
+        "test_checkpoint_snapshots.py::test_a_failed_snapshot_fails_the_export_and_what_was_made_is_released",
     ),
     Mutant(
         "a lent sandbox is taken for unchanged",

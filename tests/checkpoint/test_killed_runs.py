@@ -15,7 +15,7 @@ import anyio
 from swe_sdk.checkpoint import catalog
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
 from tests.checkpoint.real_run import PLAN, OnDisk
-from tests.checkpoint.test_snapshots import clean_up_after_the_killed, there
+from tests.checkpoint.test_checkpoint_snapshots import clean_up_after_the_killed, there
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLS = int(os.environ.get("SWE_SDK_CHECKPOINT_KILLS", "3"))
