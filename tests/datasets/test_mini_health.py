@@ -15,6 +15,7 @@ import pytest
 
 from swe_sdk.cli import main
 from swe_sdk.model.environment import SourceEnvironment
+from swe_sdk.model.task import Task
 from swe_sdk.recipes.dataset import load_tasks
 from swe_sdk.recipes.registry import recipe_names
 from swe_sdk.sandbox.providers.docker.provider import DockerProvider
@@ -37,12 +38,15 @@ def validated(folder: Path, *options: str) -> dict[str, Any]:
 
 def chosen() -> list[str]:
     """All tasks; on CI, where every second counts, all but some of those in Python, others each day."""
-    tasks = load_tasks("mini")
-    python = [
-        task.instance_id for task in tasks if isinstance(task.environment, SourceEnvironment) and task.environment.pip
-    ]
-    left_out = set(random.Random(_SEED).sample(python, len(python) // 2)) if os.environ.get("CI") == "true" else set()
+    tasks, left_out, seed = load_tasks("mini"), set[str](), random.Random(_SEED)
+    for family in recipe_names() if os.environ.get("CI") == "true" else ():
+        python = [task.instance_id for task in tasks if task.family == family and _is_python(task)]
+        left_out.update(seed.sample(python, len(python) // 2))
     return [name for name in tasks.ids if name not in left_out]
+
+
+def _is_python(task: Task) -> bool:
+    return isinstance(task.environment, SourceEnvironment) and bool(task.environment.pip)
 
 
 def require_healthy(report: dict[str, Any], names: Sequence[str]) -> None:

@@ -94,14 +94,16 @@ async def test_commands_go_on_around_a_snapshot(provider: LocalProvider) -> None
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(keep_calling)
-        frozen = 0
-        for _ in range(30):
-            try:
-                await provider.delete_snapshot((await provider.snapshot(box)).id)
-                frozen += 1
-            except SnapshotBusy:
-                pass  # a command was just running
-            await anyio.sleep(0.01)
+        frozen = tries = 0
+        with anyio.move_on_after(60):
+            while tries < 30 or not frozen:
+                tries += 1
+                try:
+                    await provider.delete_snapshot((await provider.snapshot(box)).id)
+                    frozen += 1
+                except SnapshotBusy:
+                    pass  # a command was just running
+                await anyio.sleep(0.01)
         stop = True
     assert frozen
     assert len((await box.read("/tmp/count")).splitlines()) == ran

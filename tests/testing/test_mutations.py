@@ -66,7 +66,7 @@ BROKEN_BOXES: list[tuple[type[broken.FakeBox], str, str]] = [
     (broken.ListensOutside, "network/this_process_can_serve_inside_a_box", "received"),
     (broken.PausesNothing, "pause/a_pause_stops_all_processes", "ran during a pause"),
     (broken.PausesNothing, "pause/the_status_tells_a_pause", "status of a paused box"),
-    (broken.ListsNoProcesses, "isolation/processes_are_listed", "is not among"),
+    (broken.ListsNoProcesses, "isolation/processes_are_listed", "is not listed"),
 ]
 
 BROKEN_PROVIDERS: list[tuple[type[broken.Broken], str, str]] = [

@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 from contextlib import closing
@@ -27,11 +28,13 @@ class PrivateEngine:
         need_program("containerd")
         self.home = home
         home.mkdir()
-        self.url = f"unix://{home}/docker.sock"
+        self._sockets = Path(tempfile.mkdtemp(prefix="engine-"))
+        """Where it keeps sockets, whose paths may have 107 bytes and no more."""
+        self.url = f"unix://{self._sockets}/docker.sock"
         self._log = (home / "log").open("wb")
         self._process: subprocess.Popen[bytes] | None = None
         # as on most machines: what keeps the containers is a service of its own, and survives the engine
-        places = ("--address", home / "keeper", "--root", home / "r", "--state", home / "s")
+        places = ("--address", self._sockets / "keeper", "--root", home / "r", "--state", home / "s")
         self._keeper = self._run("containerd", *places)
 
     def _run(self, *command: str | Path) -> subprocess.Popen[bytes]:
@@ -43,9 +46,9 @@ class PrivateEngine:
         (home / "pid").unlink(missing_ok=True)
         # in a network namespace of its own: an engine that is to have no bridge removes docker0, whosever that is
         self._process = self._run(
-            "unshare", "--net", "dockerd", "--host", self.url, "--containerd", home / "keeper",
-            "--data-root", home / "data", "--exec-root", home / "exec", "--pidfile", home / "pid", "--bridge=none",
-            "--iptables=false", "--ip6tables=false",
+            "unshare", "--net", "dockerd", "--host", self.url, "--containerd", self._sockets / "keeper",
+            "--data-root", home / "data", "--exec-root", self._sockets / "exec", "--pidfile", home / "pid",
+            "--bridge=none", "--iptables=false", "--ip6tables=false",
         )  # fmt: skip
         deadline = time.monotonic() + START_S
         while not self._answers():
@@ -77,9 +80,10 @@ class PrivateEngine:
         self._keeper.wait(60)
         self._log.close()
         mounts = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
-        for mount in [mount for mount in reversed(mounts) if mount.startswith(f"{self.home}/")]:
+        for mount in [mount for mount in reversed(mounts) if mount.startswith((f"{self.home}/", f"{self._sockets}/"))]:
             subprocess.run(["umount", "--lazy", mount], check=False)
         shutil.rmtree(self.home)
+        shutil.rmtree(self._sockets)
 
 
 class LossyDoor:

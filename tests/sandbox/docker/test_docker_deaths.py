@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -93,12 +93,15 @@ async def test_a_killed_process_leaves_nothing_after_the_reaper(
         await provider.aclose()
 
 
-async def _is_something_left(provider: DockerProvider, api: docker.APIClient, pid: int) -> bool:
+async def _is_something_left(
+    provider: DockerProvider, api: docker.APIClient, pid: int, before: Sequence[str] = ()
+) -> bool:
+    """Whether a process owns something that it did not own ``before``."""
     report = await reap(provider.leases, [provider])
     assert report.of("failed") == ()
     await provider.collect()
-    leases = [lease for lease in provider.leases.leases() if lease.owner.pid == pid]
-    return bool(leases or left_by(api, pid))
+    leases = [lease.id for lease in provider.leases.leases() if lease.owner.pid == pid]
+    return bool({*leases, *left_by(api, pid)} - set(before))
 
 
 async def test_the_reaper_leaves_boxes_of_the_living_alone(make_box: MakeBox, docker_state: Path) -> None:
@@ -176,6 +179,8 @@ async def test_a_lost_answer_to_a_commit_is_reaped(docker_state: Path, tmp_path:
     door = LossyDoor("unix:///var/run/docker.sock", tmp_path / "door", "/commit")
     provider = DockerProvider(state=docker_state, base_url=door.url)
     try:
+        leases = [lease.id for lease in provider.leases.leases()]
+        owned = [*leases, *left_by(api, os.getpid())]  # by other tests of this process
         box = await provider.create(SandboxSpec(image=debian_image()))
         before = {snapshot.id for snapshot in await provider.snapshots()}
         with pytest.raises(SandboxError):
@@ -184,7 +189,7 @@ async def test_a_lost_answer_to_a_commit_is_reaped(docker_state: Path, tmp_path:
         assert {snapshot.id for snapshot in await provider.snapshots()} <= before
         await box.close()
         with anyio.fail_after(GONE_S):
-            while await _is_something_left(provider, api, os.getpid()):
+            while await _is_something_left(provider, api, os.getpid(), owned):
                 await anyio.sleep(0.2)
     finally:
         await provider.aclose()
