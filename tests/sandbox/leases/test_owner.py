@@ -54,7 +54,10 @@ def test_another_process_is_alive_until_it_is_dead(child):
 
 @pytest.mark.parametrize("changes", [{"started": 1}, {"boot_id": "another"}])
 def test_a_pid_that_belongs_to_another_process_now_is_not_the_owner(child, changes):
-    assert is_alive(owner_of(child).model_copy(update=changes)) is False
+    owner = owner_of(child)
+    if "boot_id" in changes and owner.host.endswith("/-"):
+        pytest.skip("this machine has no id: another boot may be another machine's")
+    assert is_alive(owner.model_copy(update=changes)) is False
 
 
 def test_what_cannot_be_seen_is_not_called_dead(child):

@@ -111,6 +111,8 @@ async def test_a_live_owners_box_is_never_touched_however_old(book, engine):
 @pytest.mark.parametrize("changes", [{"started": 1}, {"boot_id": "before the last boot"}])
 async def test_a_recycled_pid_and_an_earlier_boot_are_dead_owners(book, engine, changes):
     lease = edit(book, make_box(book, engine), owner=owner_like(make_box(book, engine), **changes))
+    if "boot_id" in changes and lease.owner.host.endswith("/-"):
+        pytest.skip("this machine has no id: another boot may be another machine's")
     report = await reap(book, [engine])
     assert (actions(report), report.live) == ({lease.id: "removed"}, 1)
     assert lease.handle not in engine.boxes()
