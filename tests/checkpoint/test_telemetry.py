@@ -9,17 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.sdk import metrics, trace
+from opentelemetry.sdk.metrics import export
+from opentelemetry.sdk.trace import export as processors
+from opentelemetry.sdk.trace.export import in_memory_span_exporter as memory
 
 from swe_sdk.checkpoint import CheckpointController, telemetry
 from swe_sdk.errors import CheckpointError
 from tests.checkpoint.house import ep, house, prepare, refused
 from tests.checkpoint.virtual import clock, simulate
-
-metrics = pytest.importorskip("opentelemetry.sdk.metrics")
-export = pytest.importorskip("opentelemetry.sdk.metrics.export")
-trace = pytest.importorskip("opentelemetry.sdk.trace")
-memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter")
-processors = pytest.importorskip("opentelemetry.sdk.trace.export")
 
 
 @pytest.fixture

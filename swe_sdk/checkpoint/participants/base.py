@@ -166,7 +166,7 @@ class BaseParticipant(Generic[R]):
                 return typed(step.reply, messages.PrepareReply)
             try:
                 report = await self._until_ready(call)
-            except Exception:
+            except Exception:  # whatever it was, admission opens again, and the caller hears of it
                 self._apply(finish(self.control, call, "failed"))
                 raise
             reply = messages.PrepareReply(checkpoint_id=request.checkpoint_id, report=report)
