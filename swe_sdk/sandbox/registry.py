@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
@@ -11,6 +12,8 @@ from swe_sdk.sandbox.contract import ProviderHealth, SandboxProvider
 
 _AUTO = ("local", "docker", "apptainer")
 """Tried in this order by "auto": a weaker isolation than full namespaces is never chosen silently."""
+_SETTINGS = ("SWE_SDK_", "DOCKER_", "XDG_", "HOME")
+"""How the environment variables begin that providers read as they are made."""
 
 
 def _local(**settings: Any) -> SandboxProvider:
@@ -39,9 +42,17 @@ def provider_names() -> tuple[str, ...]:
     return tuple(sorted(_BUILTIN))
 
 
-@cache
 def named_provider(name: str) -> SandboxProvider:
-    """The process-wide provider of that name; ``UnknownProvider`` where there is none. Not probed."""
+    """The process-wide provider of that name; ``UnknownProvider`` where there is none. Not probed.
+
+    It is as the environment variables say at this moment: one that is set in a notebook after a provider has asked
+    for it makes another provider, and the boxes of the first stay as they are.
+    """
+    return _provider_of(name, frozenset(item for item in os.environ.items() if item[0].startswith(_SETTINGS)))
+
+
+@cache
+def _provider_of(name: str, _environment: frozenset[tuple[str, str]]) -> SandboxProvider:
     return restore_provider(name, {})
 
 

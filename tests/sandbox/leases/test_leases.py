@@ -267,10 +267,13 @@ def test_the_lock_goes_with_the_process_and_not_with_its_children(start, book):
         import subprocess
         book.intend("docker")
         sleeper = subprocess.Popen(["sleep", "60"], start_new_session=True)
+        there, here = os.pipe()
         pid = os.fork()
         if not pid:
+            os.write(here, b".")  # by now it has let go of the lock
             time.sleep(60)
             os._exit(0)
+        os.read(there, 1)
         say(children=[sleeper.pid, pid], label=book.mine()[0].owner.label)
         wait()
     """)
