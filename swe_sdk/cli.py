@@ -1,18 +1,21 @@
 """The command ``swe-sdk``: parse, call the face, print.
 
 Exit codes: 0 when the work was done, whatever it found; 1 when it could not be; 2 for bad input, with one line on
-standard error; 130 when interrupted, after everything was torn down.
+standard error; 130 when interrupted and 143 when terminated (SIGTERM), after everything was torn down.
 """
 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from swe_sdk.cli_dashboard import add_dashboard_command
 from swe_sdk.cli_run_parsers import add_run_commands
 from swe_sdk.errors import InputError, PrerequisiteError, SweError
+from swe_sdk.shown import neutral
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,11 +27,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _COMMANDS[arguments.command](arguments)
     except SweError as error:
-        print(f"swe-sdk: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"swe-sdk: {neutral(' '.join(str(error).split()))}", file=sys.stderr)  # it may quote what agents wrote
         return 2 if isinstance(error, InputError | PrerequisiteError) else 1
-    except KeyboardInterrupt:
-        print("swe-sdk: interrupted; every sandbox was torn down", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as stopped:
+        number = getattr(stopped, "number", signal.SIGINT)
+        how = "terminated" if number == signal.SIGTERM else "interrupted"
+        print(f"swe-sdk: {how}; every sandbox was torn down", file=sys.stderr)
+        return 128 + number
 
 
 def _grade(arguments: argparse.Namespace) -> int:
@@ -103,10 +108,22 @@ def _snapshots(arguments: argparse.Namespace) -> int:
     return snapshots(arguments)
 
 
+def _dashboard(arguments: argparse.Namespace) -> int:
+    from swe_sdk.cli_dashboard import dashboard
+
+    return dashboard(arguments)
+
+
 def _regrade(arguments: argparse.Namespace) -> int:
     from swe_sdk.cli_regrade import regrade
 
     return regrade(arguments)
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    from swe_sdk.cli_compare import compare
+
+    return compare(arguments)
 
 
 def _demo(arguments: argparse.Namespace) -> int:
@@ -119,12 +136,14 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "grade": _grade,
     "validate": _validate,
     "regrade": _regrade,
+    "compare": _compare,
     "run": _run,
     "resume": _resume,
     "runs": _runs,
     "show": _show,
     "checkpoints": _checkpoints,
     "snapshots": _snapshots,
+    "dashboard": _dashboard,
     "doctor": _doctor,
     "agents": _agents,
     "reap": _reap,
@@ -142,6 +161,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_validate(commands)
     _add_regrade(commands)
     add_run_commands(commands)
+    add_dashboard_command(commands)
     doctor = commands.add_parser("doctor", help="say which sandbox providers work here and, if not, why and what to do")
     doctor.add_argument("--json", action="store_true", help="print JSON")
     _add_agents(commands)
@@ -159,6 +179,8 @@ def _add_grade(commands: Any) -> None:
     patches = "gold, empty or wrong (the tasks' own patches), or a predictions file"
     grade.add_argument("--patches", default="gold", metavar="gold|empty|wrong|FILE", help=patches)
     grade.add_argument("--output", metavar="OUT.jsonl", help="one Outcome a line, written as they finish")
+    where = "where grades run: local (default), ray or slurm; --workers is for each node"
+    grade.add_argument("--executor", metavar="E", help=where)
 
 
 def _add_validate(commands: Any) -> None:

@@ -9,10 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
-
 from swe_sdk import measure
 from swe_sdk.cli_show import show_health, show_outcomes
+from swe_sdk.cli_stop import run_stoppable
 from swe_sdk.errors import InputError
 from swe_sdk.model.outcome import Outcome
 from swe_sdk.model.patch import Patch
@@ -36,9 +35,10 @@ def grade(arguments: argparse.Namespace) -> int:
         predictions,
         on_outcome=None if output is None else partial(_write_line, output),
         results=results,
+        executor=arguments.executor,
         **_options(arguments),
     )
-    show_outcomes(anyio.run(run), results)
+    show_outcomes(run_stoppable(run), results)
     return 0
 
 
@@ -47,7 +47,7 @@ def validate(arguments: argparse.Namespace) -> int:
     tasks = _checked(arguments)
     output = fresh_file(arguments.json)
     results = Results(arguments.results)
-    health = anyio.run(partial(measure.validate, tasks, n=arguments.n, results=results, **_options(arguments)))
+    health = run_stoppable(partial(measure.validate, tasks, n=arguments.n, results=results, **_options(arguments)))
     if output is not None:
         output.write_text(json.dumps(health.to_dict(), indent=2) + "\n")
     show_health(health, results)

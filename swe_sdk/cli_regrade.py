@@ -7,11 +7,10 @@ import json
 from functools import partial
 from pathlib import Path
 
-import anyio
-
 from swe_sdk import reverify
 from swe_sdk.cli_grade import fresh_file, set_base_image
 from swe_sdk.cli_show import console, make_table, plain, status_text
+from swe_sdk.cli_stop import run_stoppable
 from swe_sdk.grading.regrades import Regrade, Regrades
 from swe_sdk.recipes.dataset import load_tasks
 from swe_sdk.sandbox.registry import named_provider
@@ -46,7 +45,7 @@ def regrade(arguments: argparse.Namespace) -> int:
         policy=arguments.policy,
         disk_mib=arguments.disk_mib or None,
     )
-    regrades = anyio.run(work)
+    regrades = run_stoppable(work)
     show_regrades(regrades, results)
     return int(arguments.strict and bool(regrades.changed))
 

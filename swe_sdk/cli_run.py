@@ -7,10 +7,9 @@ import json
 from functools import partial
 from typing import Any
 
-import anyio
-
 from swe_sdk.cli_grade import fresh_file
 from swe_sdk.cli_run_show import show_run
+from swe_sdk.cli_stop import run_stoppable
 from swe_sdk.config.model import ModelConfig
 from swe_sdk.errors import InputError
 from swe_sdk.recipes.dataset import load_tasks
@@ -34,6 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
         "samples": arguments.samples,
         "provider": arguments.provider,
         "base_image": arguments.base_image,
+        "executor": arguments.executor,
         "limit": arguments.workers,
         "policy": arguments.policy,
         "verifier": arguments.verifier,
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         **{key: value for key, value in told.items() if value is not None},
         **settings,
     )
-    return _ended(anyio.run(work), arguments)
+    return _ended(run_stoppable(work), arguments)
 
 
 def resume(arguments: argparse.Namespace) -> int:
@@ -61,10 +61,11 @@ def resume(arguments: argparse.Namespace) -> int:
         start.resume,
         arguments.path,
         retry_masked=arguments.retry_masked,
+        executor=arguments.executor,
         limit=arguments.workers,
         progress=not arguments.quiet,
     )
-    return _ended(anyio.run(work), arguments)
+    return _ended(run_stoppable(work), arguments)
 
 
 def _ended(run: Run, arguments: argparse.Namespace) -> int:

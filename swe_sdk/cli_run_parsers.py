@@ -1,4 +1,4 @@
-"""The arguments of ``swe-sdk run``, ``resume``, ``runs``, ``show``, ``checkpoints`` and ``snapshots``."""
+"""The arguments of ``swe-sdk run``, ``resume``, ``runs``, ``show``, ``compare``, ``checkpoints`` and ``snapshots``."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 
 
 def add_run_commands(commands: Any) -> None:
-    """Add all six to the subparsers of ``swe-sdk``."""
+    """Add all seven to the subparsers of ``swe-sdk``."""
     _add_run(commands)
     _add_resume(commands)
     _add_runs(commands)
     _add_show(commands)
+    _add_compare(commands)
     _add_checkpoints(commands)
     _add_snapshots(commands)
 
@@ -21,7 +22,7 @@ def _add_run(commands: Any) -> None:
         "run",
         help="let an agent work on each task, grade what it did, and keep all of it in a run directory",
         epilog="Exit codes: 0 = every rollout is finished, whatever came of it; 1 = the run could not be made or ended"
-        " early; 2 = bad input; 130 = interrupted: the run can be resumed.",
+        " early; 2 = bad input; 130 = interrupted, 143 = terminated (SIGTERM): the run can be resumed.",
     )
     add = run.add_argument
     add("tasks", metavar="TASKS", help='a bundled name ("mini"), a .jsonl/.json/.parquet file, or a hub id')
@@ -37,6 +38,7 @@ def _add_run(commands: Any) -> None:
     add("--samples", type=int, metavar="N", help="rollouts of each task")
     add("--provider", metavar="P", help="sandbox provider (default: auto)")
     add("--base-image", metavar="IMAGE", help="image to build tasks on, for container providers")
+    add("--executor", metavar="E", help="where rollouts run: local (default), ray or slurm; --workers is for each node")
     add("--workers", type=int, metavar="N", help="rollouts at a time (default: one a processor, at most 8)")
     add("--policy", metavar="NAME", help="what failures mean: default or nemo_gym")
     add("--verifier", metavar="URL", help="grade by a verifier that runs there (default: in this process)")
@@ -51,6 +53,7 @@ def _add_resume(commands: Any) -> None:
     resume = commands.add_parser("resume", help="go on with a run that was stopped or killed")
     resume.add_argument("path", metavar="RUN", help="the run directory")
     resume.add_argument("--retry-masked", action="store_true", help="try rollouts again whose mask is worth a retry")
+    resume.add_argument("--executor", metavar="E", help="where rollouts run (default: as before)")
     resume.add_argument("--workers", type=int, metavar="N", help="rollouts at a time (default: as before)")
     _add_ends(resume)
 
@@ -76,6 +79,17 @@ def _add_show(commands: Any) -> None:
     add("--config", action="store_true", help="print the settings of the run, and where each came from")
     add("--json", action="store_true", help="print JSON")
     add("--rows", metavar="OUT.jsonl", help="write the finished rollouts there as NeMo Gym rows")
+
+
+def _add_compare(commands: Any) -> None:
+    add = commands.add_parser("compare", help="what became of each task from one run to another").add_argument
+    given = "a run directory, a results directory, or a file with one Outcome a line"
+    add("run_a", metavar="RUN_A", help=given)
+    add("run_b", metavar="RUN_B", help="the same")
+    add("--all", action="store_true", help="list tasks that did not change as well")
+    add("--json", action="store_true", help="print JSON")
+    add("--plot", metavar="FILE", help="draw it there, as .png, .svg or .pdf")
+    add("--strict", action="store_true", help="exit with 1 where a task passes less often")
 
 
 def _add_checkpoints(commands: Any) -> None:

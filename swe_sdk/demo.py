@@ -8,12 +8,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import anyio
 
 from swe_sdk import measure
 from swe_sdk.cli_show import console, outcome_cells, outcome_table, plain, show_masks
+from swe_sdk.cli_stop import run_stoppable
 from swe_sdk.grading.batch import limiter_of
 from swe_sdk.model.outcome import Outcome, Status
 from swe_sdk.model.patch import EMPTY_PATCH, Patch
@@ -73,7 +75,7 @@ def demo(*, provider: str = "auto", results: str | Path | None = None) -> int:
     store = Results(results)
     rows = examples(load_tasks("mini"))
     with _status() as say:
-        outcomes = anyio.run(_grade_all, rows, provider, store, say)
+        outcomes = run_stoppable(partial(_grade_all, rows, provider, store, say))
     _show(rows, outcomes, store)
     return int(not all(row.is_kept_by(outcome) for row, outcome in zip(rows, outcomes, strict=True)))
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
+from swe_sdk.executors.grades import grade_many_on
+from swe_sdk.executors.registry import ExecutorLike, is_local
 from swe_sdk.grading import batch, verify
 from swe_sdk.grading import validate as control_runs
 from swe_sdk.grading.health import Health
@@ -86,15 +89,21 @@ async def grade_many(
     results: ResultsLike = None,
     progress: bool = True,
     on_outcome: Callable[[Outcome], None] | None = None,
+    executor: ExecutorLike = None,
 ) -> Outcomes:
     """Grade a patch for each task, ``limit`` at a time (default: one a processor, at most 8).
 
     ``predictions`` is "gold", "empty" or "wrong" (the tasks' own patches), a path to a predictions file, or a mapping
     from instance id to patch; tasks without one are not graded and named in ``outcomes.skipped``. Never raises for one
-    item. Each outcome is on disk, in ``outcomes.path``, before ``on_outcome`` hears of it. Raises ``InputError``.
+    item. Each outcome is on disk, in ``outcomes.path``, before ``on_outcome`` hears of it.
+
+    ``executor`` is where the work is done: "ray", "slurm", or an executor of ``swe_sdk.executors``; None = in this
+    process. ``limit`` is then for each node. Raises ``InputError``, and ``PrerequisiteError`` where an engine is not
+    there.
     """
     tasks = _listed(tasks)
-    return await batch.grade_many(
+    grade_all = batch.grade_many if is_local(executor) else partial(grade_many_on, executor)
+    return await grade_all(
         tasks,
         load_predictions(predictions, tasks),
         limit=limit,

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import re
 from html import escape
+from importlib import import_module
+from typing import Any, NamedTuple
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
 _PICTURES = 0x2400
 _DELETE, _DELETE_PICTURE = 0x7F, "\u2421"
 
@@ -34,11 +38,44 @@ def html_text(text: object) -> str:
     return escape(neutral(str(text)), quote=True)
 
 
-def html_table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
-    """A plain table; every cell is escaped."""
-    titles = "".join(f"<th>{html_text(name)}</th>" for name in head)
-    body = "".join(f"<tr>{''.join(f'<td>{html_text(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
+class Shown:
+    """An object that shows itself: as HTML in a notebook, as some lines of text where it is printed.
+
+    Its ``repr`` is its own, and stays one line. What is shown is for the room above all others to say.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return one_line(super().__repr__(), _REPR)
+
+    def _repr_html_(self) -> str:
+        html: str = from_notebook("reprs.show").html_of(self)
+        return html
+
+    def __str__(self) -> str:
+        text: str = from_notebook("reprs.show").text_of(self)
+        return text
+
+
+_REPR = 1000
+
+
+class Frame(NamedTuple):
+    """A page of a server, in a cell: an ``<iframe>``, and a link for a window of its own. ``height`` is in pixels."""
+
+    url: str
+    height: int
+
+    def _repr_html_(self) -> str:
+        url = html_text(self.url)
+        frame = f'<iframe src="{url}" width="100%" height="{self.height}" style="border:0" title="dashboard"></iframe>'
+        return f'{frame}<p><a href="{url}" target="_blank" rel="noopener">open it in a window</a></p>'
+
+
+def from_notebook(module: str) -> Any:
+    """A module of ``swe_sdk.notebook``. It lies above all who use it: its name is all that they know of it."""
+    return import_module(f"swe_sdk.notebook.{module}")
 
 
 def _sign(match: re.Match[str]) -> str:

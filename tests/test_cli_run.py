@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from swe_sdk.exports import read_nemo_gym_rows
 from swe_sdk.runs.run import Run
 from tests.grading.tiny import GOLD, TEST_PATCH, make_repo
 
+MARK = f"8.{os.getpid()}"
+"""Seconds that only a test of this process sleeps."""
 HOSTILE = "\x1b]0;owned\x07[red]x[/red]\x1b[31m"
 
 
@@ -142,12 +145,13 @@ def test_masks_do_not_change_the_exit_code(cli: Cli, dataset: Path, tmp_path: Pa
     assert "mean reward 1.000 over what was measured" in done.stdout
 
 
-def test_ctrl_c_stops_cleanly_and_resume_goes_on(
-    cli: Cli, environment: dict[str, str], dataset: Path, tmp_path: Path
-) -> None:
-    """One rollout is finished, and one takes its time."""
-    mark = f"15.{os.getpid()}"
-    slow = row("tiny__slow-1", test_command=f"sleep {mark}; sh tests/check.sh")
+Stopping = tuple[subprocess.Popen[str], Path]
+
+
+@pytest.fixture
+def under_way(environment: dict[str, str], dataset: Path, tmp_path: Path) -> Iterator[Stopping]:
+    """A run of which one rollout is finished, and one takes its time; and its path."""
+    slow = row("tiny__slow-1", test_command=f"sleep {MARK}; sh tests/check.sh")
     dataset.write_text(json.dumps(row("tiny__quick-1")) + "\n" + json.dumps(slow) + "\n")
     path = tmp_path / "a run"
     command = [sys.executable, "-m", "swe_sdk", "run", str(dataset), "--agent", "gold", "--provider", "local"]
@@ -156,17 +160,53 @@ def test_ctrl_c_stops_cleanly_and_resume_goes_on(
         [*command, "--workers", "2", "--path", str(path)], env=environment, stdout=pipe, stderr=pipe, text=True
     )
     deadline = time.monotonic() + 90
-    while not (finished(path) == ["tiny__quick-1.0"] and sleeping(mark)):
+    while not (finished(path) == ["tiny__quick-1.0"] and sleeping(MARK)):
         assert time.monotonic() < deadline, process.kill()
         assert process.poll() is None, process.communicate()
         time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
+    yield process, path
+    process.kill()
+    process.communicate()
+
+
+def to_it(process: subprocess.Popen[str], number: signal.Signals) -> None:
+    """As a terminal's Ctrl-C, a container's stop, ``kill``."""
+    process.send_signal(number)
+
+
+def to_all(process: subprocess.Popen[str], number: signal.Signals) -> None:
+    """As a batch system: every process of the job, those in boxes included, in the order in which they began."""
+    for pid in [process.pid, *descendants(process.pid)]:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+@pytest.mark.parametrize(
+    ("number", "tell", "code", "how"),
+    [
+        (signal.SIGINT, to_it, 130, "interrupted"),
+        (signal.SIGTERM, to_it, 143, "terminated"),
+        (signal.SIGTERM, to_all, 143, "terminated"),
+    ],
+    ids=["Ctrl-C", "SIGTERM", "SIGTERM to all"],
+)
+def test_told_to_stop_it_stops_cleanly_and_resume_goes_on(
+    number: signal.Signals,
+    tell: Callable[[subprocess.Popen[str], signal.Signals], None],
+    code: int,
+    how: str,
+    cli: Cli,
+    under_way: Stopping,
+) -> None:
+    process, path = under_way
+    tell(process, number)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
+    assert process.returncode == code, err
     assert f"swe-sdk resume '{path}'" in err
     assert "1 of 2 rollouts are finished" in err
+    assert f"swe-sdk: {how}; every sandbox was torn down" in err
     assert "Traceback" not in err
-    assert not sleeping(mark)
+    assert not sleeping(MARK)
     assert finished(path) == ["tiny__quick-1.0"]
     with Run(path) as run:
         assert run.row.end_reason == "stopped"
@@ -174,6 +214,32 @@ def test_ctrl_c_stops_cleanly_and_resume_goes_on(
     assert resumed.returncode == 0, resumed.stderr
     assert "2 resolved, 0 unresolved, 0 masked of 2 finished" in resumed.stdout
     assert sorted(finished(path)) == ["tiny__quick-1.0", "tiny__slow-1.0"]
+
+
+def test_told_twice_it_ends_at_once(cli: Cli, under_way: Stopping) -> None:
+    """Even where it cannot clean up: here it is stopped in its tracks, with both signals waiting for it."""
+    process, path = under_way
+    os.kill(process.pid, signal.SIGSTOP)
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    os.kill(process.pid, signal.SIGCONT)
+    process.communicate(timeout=60)
+    assert time.monotonic() - begin < 5
+    assert process.returncode in (130, 143)
+    resumed = cli("resume", path)
+    assert resumed.returncode == 0, resumed.stderr
+    assert sorted(finished(path)) == ["tiny__quick-1.0", "tiny__slow-1.0"]
+
+
+def descendants(pid: int) -> list[int]:
+    """Its children, theirs and so on, the oldest first."""
+    try:
+        files = list(Path(f"/proc/{pid}/task").glob("*/children"))
+        children = [int(word) for file in files for word in file.read_text().split()]
+    except OSError:
+        return []
+    return sorted({*children, *(one for child in children for one in descendants(child))})
 
 
 def finished(path: Path) -> list[str]:

@@ -43,14 +43,15 @@ RUN = [name for name, page in PAGES.items() if "```python" in page and name not 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 ELSEWHERE = re.compile(r"/(?:root|work|home)/(?!agent)\w+")
 FLOORS = (
-    {"errors", "files", "paths", "model", "shown", "_loop", "config"},
+    {"errors", "files", "paths", "model", "shown", "progress", "_loop", "_wakeful", "config"},
     {"sandbox"},
     {"agents"},
     {"recipes"},
     {"grading"},
     {"store"},
     {"rollouts", "checkpoint"},
-    {"measure", "reverify", "testing", "aio", "server", "metrics", "exports", "imports", "runs"},
+    {"measure", "reverify", "side_by_side", "testing", "aio", "_aio_sandbox", "server", "metrics", "exports", "imports"}
+    | {"runs", "executors"},
 )
 
 

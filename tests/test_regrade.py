@@ -220,7 +220,7 @@ def test_text_of_tasks_is_shown_only() -> None:
     html = Regrades([each] * 300)._repr_html_()
     assert "<script>" not in html
     assert "<b>" not in html
-    assert "and 100 more" in html
+    assert "and 250 more" in html
     assert each.tests == ()
     assert "masked -> unresolved" in each.line
     measured = Regrade(

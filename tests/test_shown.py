@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swe_sdk.shown import html_table, html_text, neutral, one_line
+from swe_sdk.notebook.html import element
+from swe_sdk.shown import html_text, neutral, one_line
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\r<script>alert(1)</script>\u202etxt.exe\x9b31m"
 
@@ -33,7 +34,7 @@ def test_any_text_becomes_printable_and_stays_so(text: str) -> None:
 def test_markup_is_shown(value: str) -> None:
     shown = html_text(value)
     assert not set(shown) & set("<>\"'")
-    assert f"<td>{shown}</td>" in html_table(("a",), [(value,)])
+    assert element("td", value).markup == f"<td>{shown}</td>"
 
 
 def test_rich_prints_no_escape_of_an_agent() -> None:

@@ -18,18 +18,18 @@ Rules for adapters:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import Field, SecretStr
 
 from swe_sdk.model.environment import WORKDIR, Variables
-from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.model.patch import Patch
 from swe_sdk.model.record import Record
 from swe_sdk.model.task import Task
-from swe_sdk.sandbox.contract import DEFAULT_OUTPUT_BYTES, BoxStatus, Mount, OnOutput, SandboxSpec
+from swe_sdk.sandbox.contract import LentBox as LentBox
+from swe_sdk.sandbox.contract import Mount
 
 Tier = Literal["exact", "step", "paused", "restart"]
 """How a parked episode of the agent goes on in another process: *exact* (as if nothing had happened), *step* (from the
@@ -120,49 +120,6 @@ class AgentNeeds(Record):
     """For every command in the box. No secrets: they are part of the box's specification."""
 
 
-@runtime_checkable
-class LentBox(Protocol):
-    """A box that belongs to somebody else; as :class:`swe_sdk.sandbox.contract.Box`, but it cannot be closed."""
-
-    @property
-    def id(self) -> str:
-        """Its id."""
-
-    @property
-    def spec(self) -> SandboxSpec:
-        """What it was made from."""
-
-    async def exec(
-        self,
-        command: str | Sequence[str],
-        *,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
-        user: str | None = None,
-        stdin: bytes | None = None,
-        timeout_s: float | None = None,
-        output_bytes: int = DEFAULT_OUTPUT_BYTES,
-        merge_stderr: bool = False,
-        on_output: OnOutput | None = None,
-    ) -> ExecResult:
-        """Run a command to its end."""
-
-    async def read(self, path: str) -> bytes:
-        """The content of a file."""
-
-    async def write(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
-        """Create or replace a file."""
-
-    async def upload(self, local: Path, remote: str) -> None:
-        """Copy a local file in."""
-
-    async def download(self, remote: str, local: Path) -> None:
-        """Copy a file out."""
-
-    async def status(self) -> BoxStatus:
-        """From the provider's own facts."""
-
-
 class Transcript(Protocol):
     """A file of the run that grows while the harness speaks: bytes as they come, never whole in memory."""
 
@@ -221,6 +178,13 @@ class Episode(Protocol):
 
     async def wait_park_requested(self) -> None:
         """Until it is asked: for agents whose loop is elsewhere."""
+
+    def awaiting_model(self) -> AbstractAsyncContextManager[None]:
+        """Hold the episode's model calls until the block is left; it begins once one of them waits for its answer.
+
+        A harness that drives itself stands still within, wherever it runs: the place for its :meth:`boundary`. Whoever
+        goes on from there makes that call again. ``CapabilityMissing`` in an episode without a model.
+        """
 
     async def boundary(self, state: dict[str, Any] | None = None) -> None:
         """The agent stands where it could be saved; ``state`` is plain JSON, and all that it needs to go on.

@@ -32,7 +32,7 @@ class GoldAgent(Record):
         return self.model_copy(update={"patch": patch})
 
     async def run(self, episode: Episode) -> AgentEnd:
-        """Apply the patch. ``InputError`` where the task has none."""
+        """Apply the patch. ``InputError`` where the task has none, ``SandboxLost`` where the box dies meanwhile."""
         if self.patch is None:
             raise InputError(f"{episode.task.instance_id} has no gold patch", remedy="choose another agent for it")
         if self.submit:

@@ -105,6 +105,20 @@ class ModelLink:
         """The failure of the endpoint that the attempt has not got over."""
         return self.session.trouble
 
+    @property
+    def usage(self) -> ModelUsage:
+        """What the attempt has used of the model."""
+        return self.session.usage
+
+    @property
+    def refused(self) -> int:
+        """Calls that were refused because its allowance was spent."""
+        return self.session.refused
+
+    def held_at_call(self) -> AbstractAsyncContextManager[None]:
+        """See :meth:`swe_sdk.agents.gateway.session.GatewaySession.held_at_call`."""
+        return self.session.held_at_call()
+
 
 class ModelEgress:
     """Gives each attempt its access to the model; :class:`swe_sdk.rollouts.ports.ModelSource` for the engine.

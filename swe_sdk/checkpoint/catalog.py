@@ -13,6 +13,7 @@ Plain functions that block: call them in a thread.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import warnings
 from pathlib import Path
@@ -28,6 +29,8 @@ from swe_sdk.errors import CheckpointError
 from swe_sdk.files import write_atomic
 from swe_sdk.model.record import Record
 
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_NUMBER = re.compile(r"checkpoint-([0-9]{1,9})-")
 COMPLETE, DETAILS, RELEASED = "gym_checkpoint.json", "details.json", "released.json"
 
 
@@ -110,8 +113,9 @@ def read(path: Path) -> GymCheckpoint:
 
 
 def listing(directory: Path) -> list[Saved]:
-    """All checkpoints, in the order in which they were saved."""
-    folders = [path for path in directory.iterdir() if path.is_dir()] if directory.is_dir() else []
+    """All checkpoints, in the order in which they were saved; a folder by another name is none."""
+    found = directory.iterdir() if directory.is_dir() else ()
+    folders = [path for path in found if _ID.fullmatch(path.name) and path.is_dir()]
     return sorted((_saved(path) for path in folders), key=lambda one: (one.details.number, one.checkpoint_id))
 
 
@@ -164,5 +168,6 @@ def _saved(path: Path) -> Saved:
     try:
         details = Details.model_validate_json((path / DETAILS).read_bytes())
     except (OSError, ValidationError):  # one of NeMo Gym's has none
-        details = Details(number=1, created_at=path.stat().st_mtime)
+        told = _NUMBER.match(path.name)
+        details = Details(number=max(1, int(told[1])) if told else 1, created_at=path.stat().st_mtime)
     return Saved(checkpoint_id=path.name, path=str(path), details=details, status=status)

@@ -19,6 +19,12 @@ class ModelConfig(Record):
     base_url: str
     name: str
     api_key_env: str = "OPENAI_API_KEY"
+    gateway_host: str = "127.0.0.1"
+    """Where this process listens for agents; boxes elsewhere need an address that they reach."""
+    gateway_port: int = Field(default=0, ge=0, lt=1 << 16)
+    """0 = any free one."""
+    service_url: str | None = None
+    """That address, as boxes elsewhere see it: for providers whose boxes have no way of their own to the model."""
 
 
 class RunConfig(Record):
@@ -72,14 +78,21 @@ class RunConfig(Record):
     """Of each sandbox; None = the provider's default."""
     apptainer_memory_limit_mib: int = Field(gt=0)
     """The same for sandboxes of apptainer, which has no default of its own."""
+    executor: str = "local"
+    """Where rollouts run: ``local`` = in this process, ``ray`` or ``slurm``."""
     limit: int | None = Field(default=None, ge=1)
-    """Rollouts at a time; None = one a processor, at most 8."""
+    """Rollouts at a time, on each node; None = one a processor, at most 8."""
     max_boxes: int | None = Field(default=None, ge=1)
     """Sandboxes alive at a time; None = no limit but that of rollouts, which hold one each."""
     max_creates: int = Field(ge=1)
     """Sandboxes being made at a time."""
     max_model_calls: int | None = Field(default=None, ge=1)
     """Model calls under way at a time, over all rollouts."""
+
+    max_calls_per_attempt: int | None = Field(default=None, ge=1)
+    """Model calls of an attempt, as the gateway counts them; further ones are refused, and the agent is at a limit."""
+    max_tokens_per_attempt: int | None = Field(default=None, ge=1)
+    """The same for tokens, of prompts and completions together."""
 
     checkpoint_every_s: Seconds | None = None
     """How often all rollouts that are under way are saved; None = never."""

@@ -106,7 +106,7 @@ def _merged(layers: Iterable[tuple[str, Layer]]) -> Resolved:
         for key, value in layer.items():
             origins[key] = name
             values[key] = merged_tables(values.get(key), value)
-    return Resolved(_validated(values, origins), _all_origins(origins))
+    return Resolved(validated(values, origins), _all_origins(origins))
 
 
 def merged_tables(old: Any, new: Any) -> Any:
@@ -120,7 +120,8 @@ def _all_origins(origins: Mapping[str, str]) -> dict[str, str]:
     return {key: origins.get(key, "default") for key in SETTINGS}
 
 
-def _validated(values: Mapping[str, Any], origins: Mapping[str, str]) -> RunConfig:
+def validated(values: Mapping[str, Any], origins: Mapping[str, str]) -> RunConfig:
+    """Whole settings; ``InputError`` names the key, and who has said so (``origins``)."""
     try:
         return RunConfig.model_validate(values)
     except ValidationError as error:

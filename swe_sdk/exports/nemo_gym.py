@@ -17,6 +17,7 @@ from swe_sdk.files import write_atomic
 from swe_sdk.model.outcome import Mask, Outcome, PatchReport, Status
 from swe_sdk.model.patch import Patch
 from swe_sdk.server.kinds import error_kind, failure_kind
+from swe_sdk.store.atomic import disk_full_is_typed
 
 _VERSION = 1
 _KEPT_APART = ("patch", "config")
@@ -77,9 +78,16 @@ def rollout_record(row: NemoGymRow | Mapping[str, Any]) -> RolloutRecord:
 
 
 def write_nemo_gym_rows(records: Iterable[RolloutRecord], path: Path | str) -> int:
-    """A row a line into ``path``, which appears complete or not at all; returns how many."""
+    """A row a line into ``path``, which appears complete or not at all; returns how many.
+
+    ``InputError`` where it cannot be written, ``NoSpace`` on a full disk.
+    """
     lines = [row_line(nemo_gym_row(record)) for record in records]
-    write_atomic(Path(path), b"".join(lines))
+    try:
+        with disk_full_is_typed(Path(path)):
+            write_atomic(Path(path), b"".join(lines))
+    except OSError as error:
+        raise InputError(f"cannot write rows to {path}: {error.strerror}", remedy="give another file") from error
     return len(lines)
 
 

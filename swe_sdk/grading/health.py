@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 from pydantic import Field
 
+from swe_sdk.grading.frames import HEALTH
+from swe_sdk.model.columns import frame_of
 from swe_sdk.model.outcome import Outcome, TestReport
 from swe_sdk.model.record import Record
+from swe_sdk.shown import Shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +22,7 @@ Kind = Literal["gold", "empty", "wrong"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
-class TaskHealth(Record):
+class TaskHealth(Shown, Record):
     """One task's control runs.
 
     ``healthy``: each gold run resolved, the empty and the wrong patch did not. ``unhealthy``: ``problems`` say why not.
@@ -110,7 +112,7 @@ def _problems(runs: dict[Kind, list[Outcome]]) -> Iterator[str]:
             yield f"{len(flaky)} flaky tests in equal {kind} runs: {', '.join(flaky[:3])}"
 
 
-class Health(Sequence[TaskHealth]):
+class Health(Shown, Sequence[TaskHealth]):
     """The health of a set of tasks, in their order."""
 
     def __init__(self, tasks: Iterable[TaskHealth], *, path: Path | None = None) -> None:
@@ -169,22 +171,7 @@ class Health(Sequence[TaskHealth]):
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each task."""
-        import pandas as pd
-
-        return pd.DataFrame([_row(t) for t in self._tasks], columns=list(_COLUMNS)).set_index("instance_id")
-
-    def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
-        rows = "".join(
-            f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in _row(t).values())}</tr>" for t in self._tasks
-        )
-        return f"<p>{escape(self.summary)}</p><table><tr>{head}</tr>{rows}</table>"
-
-
-_COLUMNS = (
-    *("instance_id", "status", "gold", "empty", "wrong", "flaky", "seconds", "build_s", "disk_mib"),
-    *("problems", "mask"),
-)
+        return frame_of(HEALTH, map(_row, self._tasks), index="instance_id")
 
 
 def _row(task: TaskHealth) -> dict[str, Any]:

@@ -1,22 +1,22 @@
-"""Many outcomes: counts that keep masks apart, frames, and a table for notebooks."""
+"""Many outcomes: counts that keep masks apart, and frames."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from swe_sdk.grading.frames import OUTCOMES
+from swe_sdk.model.columns import frame_of
 from swe_sdk.model.outcome import Outcome
+from swe_sdk.shown import Shown, from_notebook
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_SHOWN_ROWS = 200
-_COLUMNS = ("task", "status", "reward", "why", "tests", "seconds")
+    from matplotlib.axes import Axes
 
 
-class Outcomes(Sequence[Outcome]):
+class Outcomes(Shown, Sequence[Outcome]):
     """Outcomes in the order of their tasks.
 
     Masked outcomes are no measurements: they are in no mean. ``skipped`` names tasks that were not graded, because
@@ -98,41 +98,24 @@ class Outcomes(Sequence[Outcome]):
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each outcome; the reward of a masked one is missing, so that means leave it out."""
-        import pandas as pd
+        return frame_of(OUTCOMES, map(_row, self._outcomes), index="instance_id")
 
-        return pd.DataFrame([_row(o) for o in self._outcomes], columns=list(_ROW_COLUMNS)).set_index("instance_id")
+    def plot_outcomes(self, *, ax: Axes | None = None) -> Axes:
+        """A bar a family: resolved, unresolved, masked; the rate at its end is over what was measured."""
+        drawn: Axes = from_notebook("plots.sources").outcomes_of_outcomes(self, ax)
+        return drawn
 
-    def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
-        body = "".join(_html_row(o) for o in self._outcomes[:_SHOWN_ROWS])
-        more = f"<p>and {len(self) - _SHOWN_ROWS} more</p>" if len(self) > _SHOWN_ROWS else ""
-        return f"<p>{escape(self.summary)}</p><table><tr>{head}</tr>{body}</table>{more}"
-
-
-_ROW_COLUMNS = (
-    "instance_id",
-    "status",
-    "reward",
-    "reason",
-    "mask_kind",
-    "mask_stage",
-    "f2p_passed",
-    "f2p",
-    "p2p_passed",
-    "p2p",
-    "patch_applied",
-    "rung",
-    "seconds",
-    "flags",
-    "provider",
-    "key",
-)
+    def plot_masks(self, *, ax: Axes | None = None) -> Axes:
+        """How many masks of which kind happened in which stage."""
+        drawn: Axes = from_notebook("plots.sources").masks_of_outcomes(self, ax)
+        return drawn
 
 
 def _row(outcome: Outcome) -> dict[str, Any]:
     tests, mask = outcome.tests, outcome.mask
     return {
         "instance_id": outcome.instance_id,
+        "family": outcome.family,
         "status": outcome.status,
         "reward": None if mask else outcome.reward,
         "reason": outcome.reason,
@@ -153,10 +136,3 @@ def _row(outcome: Outcome) -> dict[str, Any]:
 
 def _passed(tests: dict[str, str]) -> int:
     return sum(status in ("PASSED", "XFAIL") for status in tests.values())
-
-
-def _html_row(outcome: Outcome) -> str:
-    reward = "-" if outcome.masked else f"{outcome.reward:.1f}"
-    seconds = f"{outcome.timings_s.get('total', 0.0):.1f}"
-    cells = (outcome.instance_id, outcome.status, reward, outcome.reason, outcome.counts, seconds)
-    return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"

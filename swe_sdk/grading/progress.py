@@ -1,66 +1,33 @@
-"""A progress bar with counts of resolved, unresolved and masked."""
+"""Progress of a batch of grades."""
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from swe_sdk.model.outcome import Outcome
+from swe_sdk.progress import Progress, shown_progress
+
+_UNITS = {"grade": "patches", "regrade": "patches", "validate": "control runs"}
 
 
-class Progress(Protocol):
-    """What a batch tells its reader."""
+class GradeProgress:
+    """What a batch of grades tells its reader."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
 
     def add(self, outcome: Outcome) -> None:
-        """One more is done."""
+        """One more is graded."""
+        self._progress.add(outcome.status, None if outcome.mask is None else outcome.mask.kind)
 
     def say(self, line: str) -> None:
         """A word on what takes so long."""
+        self._progress.say(line)
 
 
 @contextmanager
-def progress_bar(total: int, label: str, *, enabled: bool = True) -> Iterator[Progress]:
-    """A bar on standard error; nothing where that is neither a terminal nor a notebook's."""
-    if not enabled or not _is_watched():
-        yield _Silent()
-        return
-    from tqdm import tqdm
-
-    with tqdm(total=total, desc=label, unit="task", file=sys.stderr, dynamic_ncols=True) as bar:
-        yield _Bar(bar)
-
-
-def _is_watched() -> bool:
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
-
-
-class _Silent:
-    def add(self, outcome: Outcome) -> None:
-        pass
-
-    def say(self, line: str) -> None:
-        pass
-
-
-class _Bar:
-    def __init__(self, bar: _Tqdm) -> None:
-        self._bar = bar
-        self._counts: Counter[str] = Counter()
-
-    def add(self, outcome: Outcome) -> None:
-        self._counts[outcome.status] += 1
-        counts = {status: self._counts[status] for status in ("resolved", "unresolved", "masked")}
-        self._bar.set_postfix(counts, refresh=False)
-        self._bar.update(1)
-
-    def say(self, line: str) -> None:
-        self._bar.set_postfix_str(line[:60])
-
-
-class _Tqdm(Protocol):
-    def set_postfix(self, ordered_dict: dict[str, int], *, refresh: bool) -> None: ...
-    def set_postfix_str(self, s: str) -> None: ...
-    def update(self, n: float) -> bool | None: ...
+def progress_bar(total: int, label: str, *, enabled: bool = True) -> Iterator[GradeProgress]:
+    """Progress of ``total`` grades of one kind (``label``: "grade", "regrade", "validate")."""
+    with shown_progress(total, _UNITS[label], enabled=enabled) as progress:
+        yield GradeProgress(progress)

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
+from swe_sdk.grading.frames import REGRADES
+from swe_sdk.model.columns import frame_of
 from swe_sdk.model.outcome import Outcome
 from swe_sdk.model.patch import Patch
 from swe_sdk.model.record import Record
-from swe_sdk.shown import html_table, html_text
+from swe_sdk.shown import Shown
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_SHOWN_ROWS = 200
 
 
 class Stored(NamedTuple):
@@ -34,7 +34,7 @@ class TestChange(NamedTuple):
     after: str
 
 
-class Regrade(Record):
+class Regrade(Shown, Record):
     """One patch's two verdicts."""
 
     name: str
@@ -80,7 +80,7 @@ def _verdict(outcome: Outcome) -> dict[str, Any]:
     return outcome.model_dump(mode="json", include=parts)
 
 
-class Regrades(Sequence[Regrade]):
+class Regrades(Shown, Sequence[Regrade]):
     """Verdicts given once more, in the order in which they were stored.
 
     ``skipped`` names what could not be graded again, and why. ``path`` is the directory of the new outcomes; the old
@@ -135,19 +135,7 @@ class Regrades(Sequence[Regrade]):
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each, indexed by name."""
-        import pandas as pd
-
-        return pd.DataFrame([_row(each) for each in self._regrades], columns=list(_COLUMNS)).set_index("name")
-
-    def _repr_html_(self) -> str:
-        """The changed ones first, escaped."""
-        order = sorted(self._regrades, key=lambda each: not each.changed)[:_SHOWN_ROWS]
-        table = html_table(_COLUMNS, [tuple(_row(each).values()) for each in order])
-        more = f"<p>and {len(self) - len(order)} more</p>" if len(order) < len(self) else ""
-        return f"<p>{html_text(self.summary)}</p>{table}{more}"
-
-
-_COLUMNS = ("name", "instance_id", "before", "after", "changed", "tests", "why")
+        return frame_of(REGRADES, map(_row, self._regrades), index="name")
 
 
 def _row(regrade: Regrade) -> dict[str, Any]:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from swe_sdk.metrics.facts import RolloutFacts
+from swe_sdk.metrics.frames import METRICS
 from swe_sdk.metrics.passes import Counted, PassAtK, pass_at_k
+from swe_sdk.model.columns import frame_of
 from swe_sdk.model.record import Record
 from swe_sdk.store.rows import StageSeconds
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Spread(Record):
@@ -64,6 +70,10 @@ class RunMetrics(Record):
         """The first of :attr:`pass_at`."""
         return self.pass_at[0]
 
+    def to_frame(self) -> pd.DataFrame:
+        """A row a number, by its name: counts, rates, pass@k with its interval, seconds of budgets and stages."""
+        return frame_of(METRICS, _rows(self), index="metric")
+
     @property
     def summary(self) -> str:
         """One line that never shows a mean without its masks."""
@@ -73,6 +83,26 @@ class RunMetrics(Record):
         left = f"; {self.unfinished} unfinished" if self.unfinished else ""
         mean = "" if self.mean_reward is None else f"; mean reward {self.mean_reward:.3f} over what was measured"
         return f"{counts}{left}{mean}"
+
+
+def _rows(metrics: RunMetrics) -> Iterator[dict[str, Any]]:
+    finished = metrics.finished
+    for name in ("rollouts", "finished", "unfinished", "resolved", "unresolved", "masked", "retried"):
+        yield {"metric": name, "value": getattr(metrics, name), "count": metrics.rollouts, "unit": "rollouts"}
+    for kind, count in metrics.masked_by_kind.items():
+        yield {"metric": f"masked: {kind}", "value": count, "count": finished, "unit": "rollouts"}
+    for stage, count in metrics.masked_by_stage.items():
+        yield {"metric": f"masked in {stage}", "value": count, "count": finished, "unit": "rollouts"}
+    yield {"metric": "mean_reward", "value": metrics.mean_reward, "count": finished - metrics.masked, "unit": "part"}
+    for name in ("masked_rate", "infra_failed_rate"):
+        yield {"metric": name, "value": getattr(metrics, name), "count": finished, "unit": "part"}
+    for each in metrics.pass_at:
+        bounds = {} if each.value is None else {"low": each.low, "high": each.high}
+        yield {"metric": f"pass@{each.k}", "value": each.value, "count": each.tasks, "unit": "part", **bounds}
+    for name in ("spent_s", "parked_s"):
+        yield {"metric": name, "value": getattr(metrics.budget, name), "count": finished, "unit": "s"}
+    for stage_s in metrics.stages:
+        yield {"metric": f"stage: {stage_s.stage}", "value": stage_s.total_s, "count": stage_s.count, "unit": "s"}
 
 
 def run_metrics(facts: Iterable[RolloutFacts], stages: Iterable[StageSeconds] = ()) -> RunMetrics:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pydantic import Field
 
 from swe_sdk.model.record import Record
+from swe_sdk.shown import Shown
 
 
-class Budget(Record):
+class Budget(Shown, Record):
     """Total, spent and parked seconds. Parked time (held for a checkpoint) is counted and never charged.
 
     Pure: whoever owns a clock charges it with differences of that monotonic clock.

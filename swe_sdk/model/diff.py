@@ -80,7 +80,7 @@ def _file(old: bytes | None, new: bytes | None) -> PatchedFile | None:
     return None if old is None and new is None else PatchedFile(old, new)
 
 
-def _skip_hunk(lines: list[bytes], start: int) -> int:
+def skip_hunk(lines: list[bytes], start: int) -> int:
     """The index after the hunk at ``start``: its body is counted, so that no line of it is taken for a header."""
     match = _HUNK.match(lines[start])
     if not match:
@@ -109,7 +109,7 @@ def patched_files(diff: bytes) -> tuple[PatchedFile, ...]:
             if file is not None:
                 files.append(file)
         elif line.startswith(b"@@ "):
-            index = _skip_hunk(lines, index)
+            index = skip_hunk(lines, index)
         else:
             index += 1
     return tuple(dict.fromkeys(files))

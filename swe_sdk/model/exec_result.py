@@ -8,11 +8,12 @@ from typing import Any, Literal
 
 from swe_sdk.errors import CommandFailed
 from swe_sdk.model.record import Record
+from swe_sdk.shown import Shown
 
 ExecStatus = Literal["exited", "timeout", "oom", "lost"]
 
 
-class ExecResult(Record):
+class ExecResult(Shown, Record):
     """Status, output and time of one command. What the command did is data: nothing here is an exception.
 
     ``status`` is decided from facts outside the program: it *exited* by itself, was killed at its *timeout*, was killed
@@ -79,9 +80,6 @@ class ExecResult(Record):
         yield "stdout", _shortened(self.stdout)
         yield "stderr", _shortened(self.stderr)
         yield "duration_s", round(self.duration_s, 3)
-
-    def __str__(self) -> str:
-        return self.__repr__()
 
 
 def _shortened(text: str) -> str:

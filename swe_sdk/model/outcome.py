@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from html import escape
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from swe_sdk.model.policy import FailureKind, Stage
 from swe_sdk.model.record import Record
+from swe_sdk.shown import Shown, one_line
 
 Status = Literal["resolved", "unresolved", "masked"]
 TestStatus = Literal["PASSED", "FAILED", "ERROR", "SKIPPED", "XFAIL", "MISSING"]
@@ -17,7 +17,7 @@ MISSING = "MISSING"
 """The status of a required test that the run did not report."""
 
 
-class Mask(Record):
+class Mask(Shown, Record):
     """Why an outcome is not a measurement. Decided on facts found outside the graded program."""
 
     kind: FailureKind
@@ -46,7 +46,7 @@ class PatchReport(Record):
     repairs: tuple[str, ...] = ()
 
 
-class Outcome(Record):
+class Outcome(Shown, Record):
     """One graded patch: resolved, unresolved or masked.
 
     ``reward`` is never null: 1.0 if resolved, else 0.0. Leave masked outcomes out of every mean: their 0.0 is no
@@ -97,18 +97,11 @@ class Outcome(Record):
         return "  ".join(parts)
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:  # the whole of it is model_dump()'s to show
-        yield None, self.instance_id
+        yield None, one_line(self.instance_id)
         yield None, self.status
         yield "reward", self.reward
         yield "tests", self.counts
         if self.mask is not None:
             yield "mask", f"{self.mask.kind} in {self.mask.stage}"
         if self.reason:
-            yield "reason", self.reason
-
-    def __str__(self) -> str:
-        return self.__repr__()
-
-    def _repr_html_(self) -> str:
-        why = f" &mdash; {escape(self.reason)}" if self.reason else ""
-        return f"<b>{self.status}</b> {escape(self.instance_id)} <small>{self.counts}{why}</small>"
+            yield "reason", one_line(self.reason, 300)

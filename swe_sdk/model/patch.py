@@ -7,9 +7,10 @@ from functools import cached_property
 
 from swe_sdk.model.diff import PatchedFile, patched_files
 from swe_sdk.model.record import Record
+from swe_sdk.shown import Shown
 
 
-class Patch(Record):
+class Patch(Shown, Record):
     """A unified diff as raw bytes.
 
     ``repairs`` names what :meth:`of` changed to make it usable (at most: a final newline added).
@@ -60,8 +61,6 @@ class Patch(Record):
 
     def __repr__(self) -> str:
         return f"Patch({len(self.data)} bytes, {len(self.files)} files, sha256={self.sha256[:12]})"
-
-    __str__ = __repr__
 
 
 EMPTY_PATCH = Patch(data=b"")

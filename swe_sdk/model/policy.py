@@ -43,6 +43,7 @@ FailureKind = Literal[
     "host_oom",  # the host ran out of memory
     "internal_error",  # a defect of ours
     "invalid_task",  # the task itself cannot be graded (no required tests, unknown parser)
+    "lost_worker",  # the process or the machine that did the work is gone
     "memory_limit",  # the program went beyond its own memory limit
     "missing_tool",  # a program is not on this machine
     "model_failed",  # the model's endpoint answered with an error of its own
@@ -106,6 +107,7 @@ DECISIONS: Mapping[tuple[str, str], Decision] = {
     ("*", "host_oom"): _MASK_RETRY,
     ("*", "internal_error"): _MASK,
     ("*", "invalid_task"): _MASK,
+    ("*", "lost_worker"): _MASK_RETRY,
     ("*", "memory_limit"): _MASK,
     ("*", "missing_tool"): _MASK,
     ("*", "model_failed"): _MASK_RETRY,

@@ -10,6 +10,7 @@ from pydantic import Field
 from swe_sdk.model.environment import Environment
 from swe_sdk.model.patch import EMPTY_PATCH, Patch
 from swe_sdk.model.record import Record
+from swe_sdk.shown import Shown, one_line
 
 EvalType = Literal["pass_and_fail", "fail_only"]
 
@@ -43,7 +44,7 @@ class GradingSpec(Record):
         yield "pass_to_pass", len(self.pass_to_pass)
 
 
-class Task(Record):
+class Task(Shown, Record):
     """One problem. ``repr``, ``model_dump`` and :meth:`public` leave :attr:`grading` out.
 
     :meth:`private` is the one way to write it all down, for a file or another machine.
@@ -61,6 +62,14 @@ class Task(Record):
     metadata: dict[str, Any] = Field(default_factory=dict, repr=False)
     """Further public fields of the row; nothing of the grading half may be put here."""
     grading: GradingSpec = Field(repr=False, exclude=True)
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:  # one line: the whole of it is public()'s to show
+        yield None, one_line(self.instance_id)
+        for name in ("family", "repo", "version", "base_commit"):
+            value = getattr(self, name)
+            if value is not None:
+                yield name, one_line(value)
+        yield "environment", self.environment.kind
 
     def public(self) -> dict[str, Any]:
         """What an agent may see, as plain data."""

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
-from swe_sdk.errors import UnknownParser, UnknownTask
+from swe_sdk.errors import UnknownFamily, UnknownParser, UnknownTask
+from swe_sdk.model.columns import frame_of, typed
 from swe_sdk.model.task import Task
+from swe_sdk.recipes.frames import TASKS
 from swe_sdk.recipes.registry import get_recipe
+from swe_sdk.shown import Shown, one_line
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_SHOWN_ROWS = 10
-_SHOWN_CHARACTERS = 100
 _SHOWN_IDS = 3
 _PUBLIC = [name for name in Task.model_fields if name not in ("metadata", "grading")]
 
 
-class TaskSet(Sequence[Task]):
+class TaskSet(Shown, Sequence[Task]):
     """Tasks in order, none twice; immutable.
 
     ``tasks["id"]``, ``tasks[0]``, ``tasks[:5]`` (a TaskSet), ``"id" in tasks``, iteration over tasks.
@@ -75,24 +75,14 @@ class TaskSet(Sequence[Task]):
 
     def to_frame(self) -> pd.DataFrame:
         """A row a task, indexed by instance id: the public fields, those of ``metadata`` as columns of their own."""
-        import pandas as pd
-
-        frame = pd.DataFrame([_columns(task) for task in self._tasks], columns=None if self._tasks else _PUBLIC)
-        return frame.set_index("instance_id")
+        rows = [_columns(task) for task in self._tasks]
+        frame = frame_of(TASKS, rows, index="instance_id")
+        further = dict.fromkeys(name for row in rows for name in row if name not in _PUBLIC)
+        return frame.assign(**{name: typed([row.get(name) for row in rows], frame.index) for name in further})
 
     def __repr__(self) -> str:
-        name = f"{self.name!r}, " if self.name else ""
+        name = f"{one_line(self.name)!r}, " if self.name else ""
         return f"TaskSet({name}{len(self)} task{'s' * (len(self) != 1)}: {_few(self.ids)})"
-
-    def _repr_html_(self) -> str:
-        """A table of the first tasks, escaped: what a row says is shown, never run."""
-        head = "".join(f"<th>{name}</th>" for name in ("", "instance_id", "repo", "version", "problem"))
-        body = "".join(_html_row(index, task) for index, task in enumerate(self._tasks[:_SHOWN_ROWS]))
-        hidden = len(self) - _SHOWN_ROWS
-        more = f"<p>and {hidden} more</p>" if hidden > 0 else ""
-        notes = "".join(f"<p>⚠ {escape(warning)}</p>" for warning in self.warnings)
-        title = escape(f"{self.name or 'TaskSet'}: {len(self)} task{'s' * (len(self) != 1)}")
-        return f"<p><b>{title}</b></p><table><tr>{head}</tr>{body}</table>{more}{notes}"
 
     def _part(self, tasks: Iterable[Task]) -> TaskSet:
         return TaskSet(tasks, name=self.name)
@@ -104,14 +94,8 @@ def _columns(task: Task) -> dict[str, Any]:
 
 
 def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:_SHOWN_IDS]) + (", ..." if len(names) > _SHOWN_IDS else "") if names else "none"
-
-
-def _html_row(index: int, task: Task) -> str:
-    first_line = task.problem_statement.strip().partition("\n")[0]
-    problem = first_line[:_SHOWN_CHARACTERS] + ("…" if len(first_line) > _SHOWN_CHARACTERS else "")
-    cells = (str(index), task.instance_id, task.repo, task.version or "", problem)
-    return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+    shown = ", ".join(map(one_line, names[:_SHOWN_IDS]))
+    return f"{shown}, ..." if len(names) > _SHOWN_IDS else shown or "none"
 
 
 def _warnings(tasks: Sequence[Task]) -> Iterator[str]:
@@ -129,6 +113,6 @@ def _warnings(tasks: Sequence[Task]) -> Iterator[str]:
 def _lacks_parser(task: Task) -> bool:
     try:
         get_recipe(task.family).parse(task, "")
-    except UnknownParser:
+    except (UnknownParser, UnknownFamily):
         return True
     return False

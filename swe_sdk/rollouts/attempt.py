@@ -131,11 +131,15 @@ async def _model_session(course: Course, stack: AsyncExitStack, place: Workplace
         return None
     if shared.model is None:
         raise CapabilityMissing(f"the agent {shared.agent.name} needs a model", remedy="give the run a model")
-    return await _open(
-        course,
-        stack,
-        shared.model.connect(shared.provider, place.box, rollout_id=course.job.rollout_id, attempt=course.number),
+    way = shared.model.connect(
+        shared.provider,
+        place.box,
+        rollout_id=course.job.rollout_id,
+        attempt=course.number,
+        used=course.model_usage,
     )
+    course.model = await _open(course, stack, way)
+    return course.model
 
 
 async def _open(course: Course, stack: AsyncExitStack, opening: AbstractAsyncContextManager[T]) -> T:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from swe_sdk.agents.contract import AgentEnd
+from swe_sdk.agents.gateway.settings import ModelUsage
 from swe_sdk.model.budget import Budget
 from swe_sdk.model.outcome import Outcome
 from swe_sdk.model.patch import Patch
@@ -29,6 +30,8 @@ class Bookmark(Record):
     budget: Budget
     agent_state: dict[str, Any] | None = None
     """What the agent gave to ``boundary`` last; None = it starts."""
+    model_usage: ModelUsage | None = None
+    """What the agent has used of its allowance of the model; None where it has used no model."""
     end: AgentEnd | None = None
     """From ``close_agent`` on."""
     stopped: Literal["budget_spent", "timeout"] | None = None

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Literal
 
 from swe_sdk.agents.contract import AgentEnd
+from swe_sdk.agents.gateway.settings import ModelUsage
 from swe_sdk.grading.classify import Failure
 from swe_sdk.model.budget import Budget
 from swe_sdk.model.outcome import Mask, Outcome
@@ -18,6 +19,7 @@ from swe_sdk.rollouts.failures import END_KINDS, POLICY_STAGES, end_failure
 from swe_sdk.rollouts.job import Job
 from swe_sdk.rollouts.lent import Lent
 from swe_sdk.rollouts.meter import Meter
+from swe_sdk.rollouts.ports import ModelSession
 from swe_sdk.rollouts.result import AttemptReport
 from swe_sdk.store.events import BudgetCharged, RolloutParked, RolloutUnparked, StageEnded, StageStarted
 
@@ -45,6 +47,7 @@ class Course:
         self.agent_state: dict[str, Any] | None = start.agent_state if start else None
         self.base_commit: str | None = start.base_commit if start else None
         self.lent: Lent | None = None
+        self.model: ModelSession | None = None
         job.live.attempt, job.live.meter, job.live.provider = number, self.meter, job.shared.provider
 
     # -- stages ------------------------------------------------------------------------------------------------------
@@ -88,12 +91,20 @@ class Course:
             next=following,
             budget=self.meter.budget,
             agent_state=self.agent_state,
+            model_usage=self.model_usage,
             end=self.end,
             stopped=self.stopped,
             patch=self.patch,
             outcome=self.outcome,
             base_commit=self.base_commit,
         )
+
+    @property
+    def model_usage(self) -> ModelUsage | None:
+        """What the agent has used of the model so far, with what it had used where it goes on."""
+        if self.model is not None:
+            return self.model.usage
+        return self.start.model_usage if self.start else None
 
     # -- the agent's end ---------------------------------------------------------------------------------------------
 

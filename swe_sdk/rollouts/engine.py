@@ -132,18 +132,21 @@ async def shared_by_run(
 
 def queue(shared: Shared, planned: Planned) -> None:
     """Tell the journal that there is to be such a rollout. Raises ``NoSpace``."""
+    shared.journal.append(queued_event(planned, shared.agent, shared.provider.name))
+
+
+def queued_event(planned: Planned, agent: Agent, provider: str) -> RolloutQueued:
+    """What the journal hears of a rollout before it begins."""
     task = planned.task
-    shared.journal.append(
-        RolloutQueued(
-            rollout_id=planned.rollout_id,
-            instance_id=task.instance_id,
-            sample=planned.sample,
-            family=task.family,
-            repo=task.repo,
-            agent=shared.agent.name,
-            agent_version=shared.agent.version,
-            provider=shared.provider.name,
-        )
+    return RolloutQueued(
+        rollout_id=planned.rollout_id,
+        instance_id=task.instance_id,
+        sample=planned.sample,
+        family=task.family,
+        repo=task.repo,
+        agent=agent.name,
+        agent_version=agent.version,
+        provider=provider,
     )
 
 

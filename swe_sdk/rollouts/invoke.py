@@ -45,6 +45,9 @@ async def invoke(course: Course, place: Workplace, session: ModelSession | None)
         course.flags.append("transcript_truncated")
     if deadline.passed:
         course.stopped, course.end, error = deadline.kind, _cut_short(deadline, course.end, error), None
+    if session is not None and session.refused:
+        course.flags.append("model_allowance_spent")
+        course.end = _out_of_allowance(course.end)
     await _check_facts(course, place.box, session, transcripts, error)
 
 
@@ -54,22 +57,28 @@ async def _run(
     job = course.job
 
     async def on_boundary(state: dict[str, Any] | None) -> None:
-        course.agent_state, lent.is_changed = state, False
+        course.agent_state = state
+        lent.came_to_a_boundary()
         await course.boundary("invoke_agent")
 
     episode = LiveEpisode(
         AgentTask.of(job.task, base_commit=course.base_commit),
         lent,
-        session.access if session else None,
+        session,
         live=job.live,
         diary=course.diary,
         transcripts=transcripts,
         deadline=deadline,
         command_timeout_s=job.settings.command_timeout_s,
+        max_steps=job.settings.max_steps,
         saved=course.agent_state,
         on_boundary=on_boundary,
     )
-    end: object = await agent_for(job.shared.agent, job.task).run(episode)
+    try:
+        end: object = await agent_for(job.shared.agent, job.task).run(episode)
+    finally:
+        if episode.dropped_steps:
+            course.flags.append("steps_truncated")
     if not isinstance(end, AgentEnd):
         raise TypeError(f"run() returned {type(end).__name__}, not an AgentEnd")
     return end
@@ -85,6 +94,14 @@ def _cut_short(deadline: Deadline, end: AgentEnd | None, error: Exception | None
     cause = "its budget was spent" if deadline.kind == "budget_spent" else "its time ran out"
     said = f", and then it raised {type(error).__name__}: {error}" if error else ""
     return (end or AgentEnd()).model_copy(update={"reason": "budget", "message": f"{cause}{said}"})
+
+
+def _out_of_allowance(end: AgentEnd | None) -> AgentEnd | None:
+    """An agent that fails because its calls are refused has come to a limit, and has not failed."""
+    if end is None or end.reason != "error":
+        return end
+    message = f"its allowance of the model was spent: {end.message}"
+    return end.model_copy(update={"reason": "step_limit", "message": message})
 
 
 async def _check_facts(

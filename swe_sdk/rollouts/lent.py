@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 from swe_sdk.errors import SandboxError, SandboxLost
 from swe_sdk.model.exec_result import ExecResult
-from swe_sdk.sandbox.contract import DEFAULT_OUTPUT_BYTES, Box, BoxStatus, OnOutput, SandboxSpec
+from swe_sdk.sandbox.contract import Box, BoxStatus, ExecOptions, SandboxSpec
 
 T = TypeVar("T")
 
@@ -22,8 +22,17 @@ class Lent:
         self.commands = 0
         self.commands_s = 0.0
         self.lost: SandboxError | None = None
-        self.is_changed = False
-        """Whether the agent may have changed it since its latest boundary."""
+        self._is_changed = False
+        self._running = 0
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the agent may have changed it since its latest boundary: a command that runs on may at any time."""
+        return self._is_changed or self._running > 0
+
+    def came_to_a_boundary(self) -> None:
+        """What was done until now is part of where the agent stands."""
+        self._is_changed = False
 
     @property
     def id(self) -> str:
@@ -35,38 +44,16 @@ class Lent:
         """What it was made from."""
         return self._box.spec
 
-    async def exec(
-        self,
-        command: str | Sequence[str],
-        *,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
-        user: str | None = None,
-        stdin: bytes | None = None,
-        timeout_s: float | None = None,
-        output_bytes: int = DEFAULT_OUTPUT_BYTES,
-        merge_stderr: bool = False,
-        on_output: OnOutput | None = None,
-    ) -> ExecResult:
+    async def exec(self, command: str | Sequence[str], **options: Unpack[ExecOptions]) -> ExecResult:
         """Run a command in the box."""
         begin = time.monotonic()
         self.commands += 1
-        self.is_changed = True
+        self._running += 1
         try:
-            result = await self._watched(
-                self._box.exec(
-                    command,
-                    cwd=cwd,
-                    env=env,
-                    user=user,
-                    stdin=stdin,
-                    timeout_s=timeout_s,
-                    output_bytes=output_bytes,
-                    merge_stderr=merge_stderr,
-                    on_output=on_output,
-                )
-            )
+            result = await self._watched(self._box.exec(command, **options))
         finally:
+            self._running -= 1
+            self._is_changed = True
             self.commands_s += time.monotonic() - begin
         if result.status == "lost":
             self.lost = self.lost or SandboxLost("the sandbox died under a command of the agent")
@@ -78,12 +65,12 @@ class Lent:
 
     async def write(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
         """Write a file of the box."""
-        self.is_changed = True
+        self._is_changed = True
         await self._watched(self._box.write(path, data, mode=mode))
 
     async def upload(self, local: Path, remote: str) -> None:
         """Copy a file in."""
-        self.is_changed = True
+        self._is_changed = True
         await self._watched(self._box.upload(local, remote))
 
     async def download(self, remote: str, local: Path) -> None:

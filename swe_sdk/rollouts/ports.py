@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from swe_sdk.agents.contract import ModelAccess
+from swe_sdk.agents.gateway.settings import ModelUsage
 from swe_sdk.errors import SweError
 from swe_sdk.model.outcome import Outcome
 from swe_sdk.model.patch import Patch
@@ -38,14 +39,25 @@ class ModelSession(Protocol):
         all tries (no connection, a timeout, an error of the server). None where its last call was answered. Known from
         the gateway's own ledger, never from what the agent says."""
 
+    @property
+    def usage(self) -> ModelUsage:
+        """What the episode has used of the model, with what it had used where it goes on from a bookmark."""
+
+    @property
+    def refused(self) -> int:
+        """Calls that were refused because the episode's allowance was spent."""
+
+    def held_at_call(self) -> AbstractAsyncContextManager[None]:
+        """Hold the episode's calls until the block is left; it begins once one of them waits for its answer."""
+
 
 class ModelSource(Protocol):
     """Gives each episode its own access to the model."""
 
     def connect(
-        self, provider: SandboxProvider, box: Box, *, rollout_id: str, attempt: int
+        self, provider: SandboxProvider, box: Box, *, rollout_id: str, attempt: int, used: ModelUsage | None = None
     ) -> AbstractAsyncContextManager[ModelSession]:
-        """Open the way for one attempt; it ends with the block.
+        """Open the way for one attempt; it ends with the block. ``used`` counts towards its allowance already.
 
         Raises an error of :mod:`swe_sdk.errors` where the box cannot reach the model.
         """

@@ -45,6 +45,8 @@ class RolloutSettings(Record):
     it. An image that cannot be scrubbed is a mask."""
     limits: Limits = Limits()
     """Of the agent's sandbox."""
+    max_steps: int = Field(default=100_000, gt=0)
+    """Steps of an attempt in the journal; what a harness, or who speaks in its name, tells beyond is dropped."""
     max_transcript_bytes: int = Field(default=1 << 30, gt=0)
     """Of each transcript; what comes beyond is counted and dropped."""
 

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Literal
 import anyio
 
 from swe_sdk.agents.contract import Prepares
-from swe_sdk.errors import InputError, SandboxError
+from swe_sdk.errors import SandboxError
+from swe_sdk.progress import Progress, shown_progress
 from swe_sdk.rollouts.many import Planned, run_many
 from swe_sdk.rollouts.ports import Verifier
 from swe_sdk.rollouts.result import RolloutResult
 from swe_sdk.rollouts.verifier import LocalVerifier
-from swe_sdk.runs.progress import Progress, run_progress
+from swe_sdk.runs.model_way import opened_model, require_model, require_way
 from swe_sdk.runs.setup import Setup, rollout_budget, rollout_settings, run_limits
 from swe_sdk.sandbox.contract import SandboxProvider
 from swe_sdk.sandbox.registry import get_provider
@@ -67,7 +68,7 @@ async def ready_provider(setup: Setup) -> AsyncIterator[SandboxProvider]:
     """
     provider = await get_provider(setup.provider)
     try:
-        await _check_agent(setup)
+        await _check_agent(setup, provider)
         yield provider
     finally:
         if setup.owns_provider:
@@ -75,12 +76,11 @@ async def ready_provider(setup: Setup) -> AsyncIterator[SandboxProvider]:
                 await provider.aclose()
 
 
-async def _check_agent(setup: Setup) -> None:
+async def _check_agent(setup: Setup, provider: SandboxProvider) -> None:
     if isinstance(setup.agent, Prepares):
         await setup.agent.prepare()
-    if setup.agent.needs.egress == "model" and setup.endpoint is None:
-        remedy = "give model=swe.ModelEndpoint(base_url=..., model=...), or a [model] table in the configuration"
-        raise InputError(f"the agent {setup.agent.name!r} needs a model, and there is none", remedy=remedy)
+    require_model(setup)
+    require_way(setup, provider)
 
 
 async def execute(order: Order, provider: SandboxProvider, writer: RunWriter, *, resumed: bool) -> None:
@@ -89,15 +89,20 @@ async def execute(order: Order, provider: SandboxProvider, writer: RunWriter, *,
     Cancellation stops it in order: every sandbox is closed, and what is finished stays finished.
     """
     setup = order.setup
-    writer.append(_started(order, resumed))
-    with run_progress(order.total, kept=order.kept, enabled=order.progress) as bar:
-        ending = _Ending(order, writer)
+    writer.append(started_event(order, resumed))
+    with shown_progress(order.total, "rollouts", kept=order.kept, enabled=order.progress) as bar:
+        ending = Ending(order, writer)
         with ending.told():
             async with (
-                _verifier(order, provider) as verifier,
-                _model(setup, writer) as model,
+                opened_verifier(order, provider) as verifier,
+                opened_model(setup, writer) as model,
                 _checkpoints(order, provider, writer, model) as keeper,
             ):
+
+                def finished(result: RolloutResult) -> None:
+                    keeper.finished(result)
+                    ending.add(result, bar)
+
                 results = await run_many(
                     keeper.planned,
                     setup.agent,
@@ -111,7 +116,7 @@ async def execute(order: Order, provider: SandboxProvider, writer: RunWriter, *,
                     model=model,
                     journal=writer,
                     live=keeper.lives,
-                    on_result=lambda result: ending.add(result, bar, keeper),
+                    on_result=finished,
                     on_progress=bar.say,
                     keep_results=False,
                 )
@@ -119,7 +124,7 @@ async def execute(order: Order, provider: SandboxProvider, writer: RunWriter, *,
             ending.stopped = results.stopped
 
 
-class _Ending:
+class Ending:
     """How a run comes to its end."""
 
     def __init__(self, order: Order, writer: RunWriter) -> None:
@@ -128,11 +133,11 @@ class _Ending:
         self.stopped: str | None = None
         """Why the engine stopped before everything was finished."""
 
-    def add(self, result: RolloutResult, bar: Progress, keeper: Keeper) -> None:
+    def add(self, result: RolloutResult, bar: Progress) -> None:
         """One more is finished."""
         self._done += 1
-        keeper.finished(result)
-        bar.add(result.outcome.status, result.outcome.mask)
+        mask = result.outcome.mask
+        bar.add(result.outcome.status, None if mask is None else mask.kind)
         if self._order.on_result is not None:
             self._order.on_result(result)
 
@@ -163,7 +168,8 @@ class _Ending:
             _log.warning("%s%s: %s. Go on with: swe-sdk resume %s", reason, why, count, path)
 
 
-def _started(order: Order, resumed: bool) -> RunStarted:
+def started_event(order: Order, resumed: bool) -> RunStarted:
+    """What the journal hears when a run begins."""
     setup = order.setup
     return RunStarted(
         name=setup.plan.name,
@@ -177,7 +183,7 @@ def _started(order: Order, resumed: bool) -> RunStarted:
 
 
 @asynccontextmanager
-async def _verifier(order: Order, provider: SandboxProvider) -> AsyncIterator[Verifier]:
+async def opened_verifier(order: Order, provider: SandboxProvider) -> AsyncIterator[Verifier]:
     """The caller's, one elsewhere, or this process."""
     config = order.setup.config
     if order.verifier is not None:
@@ -218,21 +224,3 @@ async def _checkpoints(
         afresh=order.afresh,
     ) as keeper:
         yield keeper
-
-
-@asynccontextmanager
-async def _model(setup: Setup, writer: RunWriter) -> AsyncIterator[ModelEgress | None]:
-    """The gateway in front of the user's endpoint, if the agent wants a model."""
-    needs = setup.agent.needs
-    if setup.endpoint is None or needs.egress == "none":
-        yield None
-        return
-    from swe_sdk.agents.gateway.gateway import open_gateway
-    from swe_sdk.agents.gateway.settings import GatewaySettings
-    from swe_sdk.agents.model_endpoint import ModelEgress
-    from swe_sdk.rollouts.model_ledger import RunLedger
-
-    calls = setup.config.max_model_calls
-    settings = GatewaySettings() if calls is None else GatewaySettings(max_calls=calls)
-    async with open_gateway(setup.endpoint, RunLedger(writer), settings=settings) as gateway:
-        yield ModelEgress(gateway, must_reach=needs.model_from_box)

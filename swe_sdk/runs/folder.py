@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Mapping
+import zlib
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field, ValidationError
 
@@ -99,26 +99,31 @@ def load_plan(run_dir: Path) -> RunPlan | None:
         return RunPlan.model_validate_json(file.read_bytes())
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise _damaged(file, error.strerror or "") from error
     except ValidationError as error:
-        raise InputError(f"{file} cannot be read: {error.errors()[0]['msg']}") from None
+        first = error.errors()[0]
+        raise _damaged(file, f"{'.'.join(map(str, first['loc']))}: {first['msg']}".removeprefix(": ")) from None
 
 
 def load_run_tasks(run_dir: Path) -> TaskSet:
-    """The tasks of a run, as they were when it began; none where it was imported."""
+    """The tasks of a run, as they were when it began; none where it was imported. ``InputError`` for damaged ones."""
     plain = artifact_folder(run_dir) / TASKS_FILE
     packed = plain.with_name(f"{TASKS_FILE}.gz")
-    if plain.exists():
-        data = plain.read_bytes()
-    elif packed.exists():
-        data = gzip.decompress(packed.read_bytes())
-    else:
-        return TaskSet(())
-    return TaskSet([Task.model_validate(_parsed(line, plain)) for line in data.splitlines()], name=run_dir.name)
-
-
-def _parsed(line: bytes, file: Path) -> Mapping[str, Any]:
     try:
-        parsed: Mapping[str, Any] = json.loads(line)
-    except ValueError as error:
-        raise InputError(f"{file} is damaged: {error}") from None
-    return parsed
+        if plain.exists():
+            data = plain.read_bytes()
+        elif packed.exists():
+            data = gzip.decompress(packed.read_bytes())
+        else:
+            return TaskSet(())
+        return TaskSet([Task.model_validate(json.loads(line)) for line in data.splitlines()], name=run_dir.name)
+    except ValidationError as error:
+        raise _damaged(plain, f"a line is no task: {error.errors()[0]['msg']}") from None
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise _damaged(plain, str(error)) from error
+
+
+def _damaged(file: Path, problem: str) -> InputError:
+    remedy = "restore it from a copy, or use the swe_sdk that wrote it; nothing else of the run is touched"
+    return InputError(f"{file} cannot be read: {problem}", remedy=remedy)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from swe_sdk.shown import html_text, neutral
+from swe_sdk.shown import Shown, neutral, one_line
 from swe_sdk.store.index import RunIndex
 from swe_sdk.store.rows import ArtifactRow
 
 _SHOWN_LINES = 20
 
 
-class Log:
+class Log(Shown):
     """A log, a transcript, a patch: never read as a whole. ``print(log)`` shows its end, made safe for a terminal."""
 
     def __init__(self, index: RunIndex, row: ArtifactRow) -> None:
@@ -50,14 +50,10 @@ class Log:
             return file.find(text, start, ignore_case=ignore_case)
 
     def __repr__(self) -> str:
-        return f"<Log {self.name}, attempt {self.row.attempt}: {self.size_bytes} bytes>"
+        return f"<Log {one_line(self.name)}, attempt {self.row.attempt}: {self.size_bytes} bytes>"
 
     def __str__(self) -> str:
         return neutral(self.tail(_SHOWN_LINES))
-
-    def _repr_html_(self) -> str:
-        shown = html_text(self.tail(_SHOWN_LINES))
-        return f"<details open><summary>{html_text(self.name)}, its end</summary><pre>{shown}</pre></details>"
 
 
 class Logs(Mapping[str, Log]):
@@ -78,4 +74,4 @@ class Logs(Mapping[str, Log]):
         return len(self._logs)
 
     def __repr__(self) -> str:
-        return f"<Logs: {', '.join(self._logs) or 'none'}>"
+        return f"<Logs: {one_line(', '.join(self._logs), 1000) or 'none'}>"

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from swe_sdk.model.budget import Budget
+from swe_sdk.model.columns import frame_of
 from swe_sdk.model.outcome import Mask, Outcome
 from swe_sdk.model.patch import EMPTY_PATCH, Patch
+from swe_sdk.runs.frames import STEPS
 from swe_sdk.runs.log import Log, Logs
 from swe_sdk.runs.paged import Paged
-from swe_sdk.shown import html_table, html_text, one_line
+from swe_sdk.shown import Shown, one_line
 from swe_sdk.store.filters import RolloutFilter
 from swe_sdk.store.index import RunIndex
 from swe_sdk.store.rows import AttemptRow, MaskRow, ModelCallRow, RolloutRow, StageRow, StepRow
@@ -17,11 +19,9 @@ from swe_sdk.store.rows import AttemptRow, MaskRow, ModelCallRow, RolloutRow, St
 if TYPE_CHECKING:
     import pandas as pd
 
-_SHOWN_STEPS = 20
-_STEP_COLUMNS = ("attempt", "n", "kind", "summary", "seconds", "tokens_in", "tokens_out")
 
 
-class Rollout:
+class Rollout(Shown):
     """An agent's work on a task, as far as it has come; what was read does not change under its reader.
 
     ``row`` has all of its numbers; lists, files and the outcome are read from the run when they are asked for.
@@ -161,10 +161,8 @@ class Rollout:
         }
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each step."""
-        import pandas as pd
-
-        return pd.DataFrame([_step_cells(step) for step in self.steps], columns=list(_STEP_COLUMNS))
+        """A row for each step, of all attempts."""
+        return frame_of(STEPS, map(_step_row, self.steps))
 
     @property
     def line(self) -> str:
@@ -176,27 +174,7 @@ class Rollout:
     def __repr__(self) -> str:
         return f"<Rollout {one_line(self.line, 300)}>"
 
-    def _repr_html_(self) -> str:
-        stages = html_table(
-            ("attempt", "stage", "seconds", "ended"),
-            [(s.attempt, s.stage, _seconds(s.seconds), _ended(s)) for s in self.stages],
-        )
-        steps = html_table(_STEP_COLUMNS, [_step_cells(step) for step in self.steps[:_SHOWN_STEPS]])
-        hidden = self.row.steps - _SHOWN_STEPS
-        more = f"<p>and {hidden} more steps</p>" if hidden > 0 else ""
-        return f"<p>{html_text(self.line)}</p>{stages}{steps}{more}"
 
-
-def _step_cells(row: StepRow) -> tuple[object, ...]:
-    summary = row.step.summary if row.step is not None else ""
-    return row.attempt, row.n, row.step_kind, summary, round(row.seconds, 3), row.tokens_in, row.tokens_out
-
-
-def _seconds(seconds: float | None) -> str:
-    return "" if seconds is None else f"{seconds:.2f}"
-
-
-def _ended(stage: StageRow) -> str:
-    if stage.ended_at is None:
-        return "cut off, or going on"
-    return "well" if stage.ok else stage.message or "badly"
+def _step_row(row: StepRow) -> dict[str, Any]:
+    summary = row.step.summary if row.step is not None else None
+    return {**row.__dict__, "kind": row.step_kind, "summary": summary}

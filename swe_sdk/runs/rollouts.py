@@ -8,22 +8,24 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from pydantic import ValidationError
 
 from swe_sdk.errors import InputError, UnknownRollout, did_you_mean
+from swe_sdk.model.columns import frame_of
+from swe_sdk.runs.frames import ROLLOUTS
 from swe_sdk.runs.rollout import Rollout
-from swe_sdk.shown import html_table, html_text
+from swe_sdk.shown import Shown, from_notebook
 from swe_sdk.store.filters import RolloutFilter, SortColumn
 from swe_sdk.store.index import RunIndex
+from swe_sdk.store.plotted import TaskCount
 from swe_sdk.store.rows import RolloutRow
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 T = TypeVar("T")
 _PAGE = 1000
-_SHOWN = 20
-_HEAD = ("rollout", "status", "reward", "why", "attempt", "steps", "spent", "parked")
 
 
-class Rollouts(Mapping[str, Rollout]):
+class Rollouts(Shown, Mapping[str, Rollout]):
     """Rollouts by id, in the order in which they were queued; read page by page, however many there are.
 
     ``rollouts["mini__calc-1.0"]`` (an instance id alone will do where it has one sample), ``rollouts.where(...)`` for
@@ -52,8 +54,10 @@ class Rollouts(Mapping[str, Rollout]):
     def page(
         self, number: int = 1, size: int = 50, *, sort: SortColumn = "queued_at", descending: bool = False
     ) -> list[Rollout]:
-        """Page ``number`` (from 1) of ``size`` rollouts, sorted by a column of their rows."""
-        offset = (max(1, number) - 1) * size
+        """Page ``number`` (from 1) of ``size`` rollouts, sorted by a column of their rows. Raises ``InputError``."""
+        if number < 1 or size < 1:
+            raise InputError(f"page {number} of {size} rollouts each", remedy="both count from 1")
+        offset = (number - 1) * size
         page = self._index.rollouts(
             self._chosen, sort=sort, descending=descending, offset=offset, limit=size, total=False
         )
@@ -71,6 +75,8 @@ class Rollouts(Mapping[str, Rollout]):
 
     def __getitem__(self, key: str) -> Rollout:
         """By rollout id, or by the instance id of its only sample; ``UnknownRollout`` names what is near."""
+        if not isinstance(key, str):
+            raise InputError(f"rollouts go by their ids, not by {key!r}", remedy="list(run.rollouts) has the ids")
         run = self._chosen.run[0] if self._chosen.run else None
         try:
             row = self._index.rollout(key, run=run)
@@ -114,22 +120,42 @@ class Rollouts(Mapping[str, Rollout]):
         """All of them, read page by page."""
         return _Values(self)
 
-    def to_frame(self) -> pd.DataFrame:
-        """A row a rollout; the reward of a masked one is missing, so that means leave it out."""
-        import pandas as pd
+    def by_task(self) -> list[TaskCount]:
+        """How many rollouts of each task were resolved, unresolved and masked, in the order of the tasks."""
+        return self._index.task_counts(self._chosen)
 
-        columns = [name for name in RolloutRow.model_fields if name not in ("run", "seq", "tags")]
-        frame = pd.DataFrame([_frame_row(row, columns) for row in self.rows()], columns=columns)
-        return frame.set_index("rollout_id")
+    def to_frame(self) -> pd.DataFrame:
+        """A row a rollout; the reward of what was not measured is missing, so that means leave it out."""
+        return frame_of(ROLLOUTS, map(_frame_row, self.rows()), index="rollout_id")
+
+    # -- drawn -------------------------------------------------------------------------------------------------------
+
+    def plot_outcomes(self, *, ax: Axes | None = None) -> Axes:
+        """A bar a family: resolved, unresolved, masked, not over; the rate at its end is over what was measured."""
+        return self._drawn("outcomes", ax)
+
+    def plot_masks(self, *, ax: Axes | None = None) -> Axes:
+        """How many masks of which kind happened in which stage."""
+        return self._drawn("masks", ax)
+
+    def plot_budgets(self, *, ax: Axes | None = None) -> Axes:
+        """Seconds spent, parked and remaining: a bar a rollout, or areas over the rank of more than 40 of them."""
+        return self._drawn("budgets", ax)
+
+    def plot_stages(self, *, ax: Axes | None = None) -> Axes:
+        """How long each stage takes, and what it took all together; seconds on a logarithmic axis."""
+        return self._drawn("stages", ax)
+
+    def plot_gantt(self, *, ax: Axes | None = None) -> Axes:
+        """What was going on when: a lane a rollout, or how many of more than 40 were in each stage."""
+        return self._drawn("gantt", ax)
+
+    def _drawn(self, picture: str, ax: Axes | None) -> Axes:
+        drawn: Axes = getattr(from_notebook("plots.sources"), f"{picture}_of_rollouts")(self._index, self._chosen, ax)
+        return drawn
 
     def __repr__(self) -> str:
         return f"<{len(self)} rollouts>"
-
-    def _repr_html_(self) -> str:
-        rows = [_html_row(each.row) for each in self.page(1, _SHOWN)]
-        hidden = len(self) - len(rows)
-        more = f"<p>{html_text(f'and {hidden} more')}</p>" if hidden > 0 else ""
-        return html_table(_HEAD, rows) + more
 
 
 def _any_of(key: str, value: Any) -> Any:
@@ -148,13 +174,6 @@ class _Values(ValuesView[Rollout]):
         return (Rollout(self._rollouts._index, row) for row in self._rollouts.rows())
 
 
-def _frame_row(row: RolloutRow, columns: list[str]) -> dict[str, Any]:
-    values = {name: getattr(row, name) for name in columns}
-    return values | {"reward": None if row.status == "masked" else row.reward, "flags": ", ".join(row.flags)}
-
-
-def _html_row(row: RolloutRow) -> tuple[object, ...]:
-    reward = "" if row.reward is None or row.status == "masked" else f"{row.reward:.1f}"
-    why = f"{row.mask_kind} in {row.mask_stage}: {row.reason}" if row.mask_kind else row.reason
-    spent, parked = f"{row.spent_s:.1f} s", f"{row.parked_s:.1f} s"
-    return row.rollout_id, row.status, reward, why, row.attempt, row.steps, spent, parked
+def _frame_row(row: RolloutRow) -> dict[str, Any]:
+    measured = row.status in ("resolved", "unresolved")
+    return {**row.__dict__, "reward": row.reward if measured else None, "flags": ", ".join(row.flags)}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from swe_sdk.config.model import RunConfig
-from swe_sdk.errors import InputError
+from swe_sdk.errors import InputError, PrerequisiteError
 from swe_sdk.metrics.facts import FactStatus, RolloutFacts
 from swe_sdk.metrics.summary import RunMetrics, run_metrics
 from swe_sdk.model.budget import Budget
@@ -17,22 +19,25 @@ from swe_sdk.recipes.taskset import TaskSet
 from swe_sdk.runs.folder import RunPlan, load_plan, load_run_tasks
 from swe_sdk.runs.log import Logs
 from swe_sdk.runs.rollouts import Rollouts
-from swe_sdk.shown import html_table, html_text, one_line
+from swe_sdk.shown import Frame, Shown, from_notebook, one_line
 from swe_sdk.store.filters import RolloutFilter
 from swe_sdk.store.index import RunIndex, open_index
 from swe_sdk.store.layout import read_run
-from swe_sdk.store.rows import RolloutRow, RunRow
+from swe_sdk.store.outlines import RolloutOutline
+from swe_sdk.store.rows import RunRow
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
     from swe_sdk.exports.record import RolloutRecord
+    from swe_sdk.runs.checkpoints.retained import Snapshots
     from swe_sdk.runs.checkpoints.view import Checkpoints
 
 _MEASURED: dict[str, FactStatus] = {"resolved": "resolved", "unresolved": "unresolved", "masked": "masked"}
 
 
-class Run:
+class Run(Shown):
     """One run directory. Everything is read when it is asked for, so that a run that goes on is seen going on.
 
     ``run.rollouts["<id>"]`` is one rollout, ``run.metrics`` the numbers, ``run.to_frame()`` a row a rollout. Nothing
@@ -80,8 +85,16 @@ class Run:
     @property
     def metrics(self) -> RunMetrics:
         """Mean reward over what was measured, masks by kind, pass@k with its interval, budgets, seconds by stage."""
-        facts = (_facts(row) for row in self.rollouts.rows())
-        return run_metrics(facts, self._index.stage_seconds(RolloutFilter(run=(self.path.name,))))
+        self._index.refresh()
+        mine = RolloutFilter(run=(self.path.name,))
+        return run_metrics(map(_facts, self._index.outlines(mine)), self._index.stage_seconds(mine))
+
+    @property
+    def masked_by_kind(self) -> dict[str, int]:
+        """How many rollouts are masked, by kind; counted in milliseconds, however many there are."""
+        self._index.refresh()
+        masks = self._index.groups("mask_kind", RolloutFilter(run=(self.path.name,), status=("masked",)))
+        return {group.value or "unknown": group.rollouts for group in masks}
 
     @property
     def checkpoints(self) -> Checkpoints:
@@ -90,6 +103,14 @@ class Run:
 
         self._index.refresh()
         return Checkpoints(self.path, self._index)
+
+    @property
+    def snapshots(self) -> Snapshots:
+        """Sandboxes that were frozen for its checkpoints: kept, released, and what should not be so."""
+        from swe_sdk.runs.checkpoints.retained import Snapshots
+
+        self._index.refresh()
+        return Snapshots(self._index.snapshots(self.path.name))
 
     @property
     def logs(self) -> Logs:
@@ -121,9 +142,46 @@ class Run:
 
     # -- shown and taken away ----------------------------------------------------------------------------------------
 
+    def dashboard(self, *, height: int = 800) -> Frame:
+        """The dashboard of this run in a cell: a frame onto a server in this process, which sees the run go on.
+
+        ``height`` is in pixels. The server listens on this machine alone; behind a JupyterHub it is reached through
+        jupyter-server-proxy. Raises ``PrerequisiteError`` where Panel is not installed.
+        """
+        if find_spec("panel") is None:
+            raise PrerequisiteError("the dashboard needs Panel", remedy="pip install 'swe_sdk[dashboard]'")
+        shown: Frame = import_module("swe_sdk.dashboard.in_notebook").frame(self.path, height=height)
+        return shown
+
     def to_frame(self) -> pd.DataFrame:
-        """A row a rollout; the reward of a masked one is missing, so that means leave it out."""
+        """A row a rollout; the reward of what was not measured is missing, so that means leave it out."""
         return self.rollouts.to_frame()
+
+    def plot_outcomes(self, *, ax: Axes | None = None) -> Axes:
+        """A bar a family: resolved, unresolved, masked, not over; the rate at its end is over what was measured."""
+        return self.rollouts.plot_outcomes(ax=ax)
+
+    def plot_masks(self, *, ax: Axes | None = None) -> Axes:
+        """How many masks of which kind happened in which stage."""
+        return self.rollouts.plot_masks(ax=ax)
+
+    def plot_budgets(self, *, ax: Axes | None = None) -> Axes:
+        """Seconds spent, parked and remaining: a bar a rollout, or areas over the rank of more than 40 of them."""
+        return self.rollouts.plot_budgets(ax=ax)
+
+    def plot_stages(self, *, ax: Axes | None = None) -> Axes:
+        """How long each stage takes, and what it took all together; seconds on a logarithmic axis."""
+        return self.rollouts.plot_stages(ax=ax)
+
+    def plot_gantt(self, *, ax: Axes | None = None) -> Axes:
+        """What was going on when: a lane a rollout, or how many of more than 40 were in each stage."""
+        return self.rollouts.plot_gantt(ax=ax)
+
+    def plot_retention(self, *, ax: Axes | None = None) -> Axes:
+        """Which checkpoint holds which snapshot, what is kept and released, in bytes, and what should not be so."""
+        self._index.refresh()
+        drawn: Axes = from_notebook("plots.sources").retention_of_run(self._index, self.path.name, ax)
+        return drawn
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data: what it is, its settings, its metrics, and a row a rollout."""
@@ -145,8 +203,7 @@ class Run:
     def _line(self) -> str:
         """Counts alone, which take milliseconds however many rollouts there are."""
         row = self.row
-        masks = self._index.groups("mask_kind", RolloutFilter(run=(self.path.name,), status=("masked",)))
-        kinds = ", ".join(f"{group.value} {group.rollouts}" for group in masks)
+        kinds = ", ".join(f"{kind} {count}" for kind, count in self.masked_by_kind.items())
         counts = {status: row.counts.get(status, 0) for status in _MEASURED}
         told = [f"{count} {status}" for status, count in counts.items()]
         mean = "" if row.reward_mean is None else f"; mean reward {row.reward_mean:.3f} over what was measured"
@@ -154,12 +211,6 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<Run {self.path.name}: {one_line(self._line, 300)}>"
-
-    def _repr_html_(self) -> str:
-        row = self.row
-        facts = (("agent", row.agent), ("model", row.model), ("dataset", row.dataset), ("path", self.path))
-        head = html_table(("run", row.name or row.run), [fact for fact in facts if fact[1]])
-        return f"{head}<p>{html_text(self._line)}</p>{self.rollouts._repr_html_()}"
 
     # -- closing -----------------------------------------------------------------------------------------------------
 
@@ -174,7 +225,7 @@ class Run:
         self.close()
 
 
-def _facts(row: RolloutRow) -> RolloutFacts:
+def _facts(row: RolloutOutline) -> RolloutFacts:
     status = _MEASURED.get(row.status, "unfinished")
     masked = status == "masked"
     return RolloutFacts(

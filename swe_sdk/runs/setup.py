@@ -12,10 +12,13 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from swe_sdk.agents.contract import Agent
 from swe_sdk.agents.gateway.endpoint import ModelEndpoint
+from swe_sdk.agents.gateway.settings import ModelAllowance
 from swe_sdk.agents.registry import agent_names, make_agent
 from swe_sdk.config.model import ModelConfig, RunConfig
 from swe_sdk.config.resolve import ConfigLike, resolve_config
 from swe_sdk.errors import InputError
+from swe_sdk.executors.provider_ref import provider_on
+from swe_sdk.executors.registry import require_executor
 from swe_sdk.model.budget import Budget
 from swe_sdk.model.policy import Policy
 from swe_sdk.model.task import Task
@@ -23,9 +26,10 @@ from swe_sdk.recipes.dataset import load_tasks
 from swe_sdk.recipes.taskset import TaskSet
 from swe_sdk.rollouts.settings import RolloutSettings, RunLimits
 from swe_sdk.runs.folder import RunPlan, policy_lines
+from swe_sdk.runs.given import listed_tasks, require_given
 from swe_sdk.runs.remote_verifier import require_url
 from swe_sdk.sandbox.contract import Limits, SandboxProvider
-from swe_sdk.sandbox.registry import named_provider, restore_provider
+from swe_sdk.sandbox.registry import named_provider
 
 TasksLike = Iterable[Task] | Task | Path | str
 """Tasks, one task, or where they can be loaded from."""
@@ -67,6 +71,7 @@ def set_up(
 
     ``handed_over`` names further objects that the run cannot do without, and that only the caller can make again.
     """
+    require_given(agent=agent, provider=provider, policy=policy, model=model)
     given = {key: value for key, value in settings.items() if value is not None}
     if agent is not None and not isinstance(agent, str):
         given |= _settings_of(agent)
@@ -76,7 +81,7 @@ def set_up(
         agent=agent if isinstance(agent, str | None) else agent.name,
         provider=provider if isinstance(provider, str | None) else provider.name,
         policy=policy if isinstance(policy, str | None) else policy.name,
-        model=None if model is None else _model_config(model).model_dump(),
+        model=None if model is None else _model_config(model).model_dump(exclude_unset=True),
         **given,
     )
     loaded = task_set(tasks)
@@ -84,7 +89,7 @@ def set_up(
     plan = RunPlan(
         config=resolved.config,
         origins=dict(resolved.origins),
-        name=name,
+        name=str(name),
         dataset=loaded.name,
         given=(*handed_over, *(what for what, each in objects.items() if not isinstance(each, str | None))),
         policy_lines=() if policy is None else policy_lines(policy),
@@ -107,9 +112,11 @@ def from_plan(
         named_provider(chosen)
     is_own = isinstance(chosen, str) and plan.config.base_image is not None
     if isinstance(chosen, str) and plan.config.base_image is not None:
-        chosen = _provider_on(chosen, plan.config.base_image)
+        chosen = provider_on(chosen, plan.config.base_image)
     if plan.config.verifier is not None:
         require_url(plan.config.verifier)
+    if "executor" not in plan.given:
+        require_executor(plan.config.executor)
     return Setup(plan, tasks, made, chosen, plan.policy, _endpoint(plan.config, model), is_own)
 
 
@@ -117,7 +124,9 @@ def task_set(tasks: TasksLike) -> TaskSet:
     """Tasks in whatever form they come; ``InputError`` where there are none, or two share an id."""
     if isinstance(tasks, str | Path):
         tasks = load_tasks(tasks)
-    loaded = tasks if isinstance(tasks, TaskSet) else TaskSet([tasks] if isinstance(tasks, Task) else tasks)
+    loaded = (
+        tasks if isinstance(tasks, TaskSet) else TaskSet(listed_tasks([tasks] if isinstance(tasks, Task) else tasks))
+    )
     if not loaded:
         raise InputError("there are no tasks to run", remedy="give at least one")
     if len(set(loaded.ids)) != len(loaded):
@@ -151,21 +160,14 @@ def run_limits(config: RunConfig) -> RunLimits:
     )
 
 
+def model_allowance(config: RunConfig) -> ModelAllowance:
+    """What an attempt may use of the model."""
+    return ModelAllowance(calls=config.max_calls_per_attempt, tokens=config.max_tokens_per_attempt)
+
+
 def rollout_budget(config: RunConfig) -> Budget:
     """What each rollout may spend."""
     return Budget(total_s=config.budget_s)
-
-
-def _provider_on(name: str, base_image: str) -> SandboxProvider:
-    """A provider of containers of its own, which builds sources on ``base_image``."""
-    if name == "docker":
-        return restore_provider(name, {"base_image": base_image})
-    if name == "apptainer":
-        from swe_sdk.sandbox.providers.apptainer.settings import ApptainerSettings
-
-        return restore_provider(name, {"options": ApptainerSettings(base_image=base_image)})
-    problem = f"base_image is for container providers, which {name!r} is not"
-    raise InputError(problem, remedy="leave it out, or choose the provider docker or apptainer")
 
 
 def _settings_of(agent: Agent) -> dict[str, Any]:

@@ -16,19 +16,23 @@ from swe_sdk import paths
 from swe_sdk.agents.contract import Agent
 from swe_sdk.agents.gateway.endpoint import ModelEndpoint
 from swe_sdk.config.model import ModelConfig
-from swe_sdk.config.resolve import ConfigLike
+from swe_sdk.config.resolve import ConfigLike, validated
 from swe_sdk.errors import InputError
+from swe_sdk.executors.registry import ExecutorLike, executor_name, require_own_limit
 from swe_sdk.model.ids import safe_name
 from swe_sdk.model.policy import Policy
 from swe_sdk.rollouts.many import Planned, plan
 from swe_sdk.rollouts.ports import Verifier
-from swe_sdk.runs.execute import OnResult, Order, execute, ready_provider
+from swe_sdk.runs.checkpoints.places import require_original
+from swe_sdk.runs.elsewhere import way_to_carry_out
+from swe_sdk.runs.execute import OnResult, Order
 from swe_sdk.runs.folder import RunPlan, is_half_made, never_began, save_plan
+from swe_sdk.runs.given import require_given
 from swe_sdk.runs.lock import held_run
 from swe_sdk.runs.run import Run
 from swe_sdk.runs.setup import Setup, TasksLike, from_plan, set_up
 from swe_sdk.sandbox.contract import SandboxProvider
-from swe_sdk.store.layout import is_run
+from swe_sdk.store.layout import is_run, last_attempt, make_run
 from swe_sdk.store.rows import RolloutRow
 from swe_sdk.store.writer import RunWriter
 
@@ -48,6 +52,7 @@ async def run(
     policy: Policy | str | None = None,
     verifier: Verifier | str | None = None,
     model: ModelEndpoint | ModelConfig | None = None,
+    executor: ExecutorLike = None,
     config: ConfigLike = None,
     preset: str | None = None,
     path: Path | str | None = None,
@@ -61,8 +66,10 @@ async def run(
     ``tasks`` are tasks or where to load them from, ``agent`` is a name (``swe_sdk.agents.registry``) or an agent.
     ``budget`` is for all stages of a rollout together, ``samples`` how many rollouts each task gets, ``limit`` how many
     run at a time. ``verifier`` is the URL of a verifier that grades instead of this process. ``model`` is the endpoint
-    for agents that want one. ``preset`` ("evaluation" or "training") and ``config`` (a file, or settings by name) say
-    the rest, and so does any other setting of :class:`~swe_sdk.config.model.RunConfig` by its name; arguments win.
+    for agents that want one. ``executor`` is where rollouts run ("ray", "slurm", or an executor of
+    ``swe_sdk.executors``; by default this process); ``limit`` is then for each node. ``preset`` ("evaluation" or
+    "training") and ``config`` (a file, or settings by name) say the rest, and so does any other setting of
+    :class:`~swe_sdk.config.model.RunConfig` by its name; arguments win.
 
     With ``checkpoint_every`` all rollouts that are under way are saved so often, and :func:`resume` goes on from there;
     ``keep_last`` (2), ``keep_every`` and ``keep_best`` say which checkpoints are kept.
@@ -73,6 +80,7 @@ async def run(
 
     Raises ``InputError`` and ``PrerequisiteError``, before anything is made.
     """
+    require_own_limit(executor, limit)
     setup: Setup = await to_thread.run_sync(
         partial(
             set_up,
@@ -84,13 +92,18 @@ async def run(
             config=config,
             preset=preset,
             name=name,
-            handed_over=() if isinstance(verifier, str | None) else ("verifier",),
+            handed_over=tuple(
+                what
+                for what, given in (("verifier", verifier), ("executor", executor))
+                if not isinstance(given, str | None)
+            ),
             **{
                 "budget_s": budget,
                 "checkpoint_every_s": checkpoint_every,
                 "samples": samples,
                 "limit": limit,
                 "verifier": _url(verifier),
+                "executor": None if executor is None else executor_name(executor),
                 **settings,
             },
         )
@@ -102,10 +115,11 @@ async def run(
         progress=progress,
         on_result=on_result,
     )
-    async with ready_provider(setup) as ready:
-        with await to_thread.run_sync(_new_writer, path, setup) as writer, held_run(writer.path):
-            await execute(order, ready, writer, resumed=False)
-    return await open_run(writer.path)
+    async with way_to_carry_out(order, executor or setup.config.executor) as carry_out:
+        folder = await to_thread.run_sync(_new_folder, path, setup)
+        with held_run(folder), await to_thread.run_sync(_new_writer, folder, setup) as writer:
+            await carry_out(writer, resumed=False)
+    return await open_run(folder)
 
 
 async def resume(
@@ -115,6 +129,7 @@ async def resume(
     provider: SandboxProvider | str | None = None,
     verifier: Verifier | str | None = None,
     model: ModelEndpoint | ModelConfig | None = None,
+    executor: ExecutorLike = None,
     limit: int | None = None,
     retry_masked: bool = False,
     progress: bool = True,
@@ -132,7 +147,16 @@ async def resume(
     found = await open_run(path.path if isinstance(path, Run) else path)
     with found, held_run(found.path):
         setup = await to_thread.run_sync(
-            partial(_setup_of, found, agent=agent, provider=provider, verifier=verifier, model=model, limit=limit)
+            partial(
+                _setup_of,
+                found,
+                agent=agent,
+                provider=provider,
+                verifier=verifier,
+                model=model,
+                executor=executor,
+                limit=limit,
+            )
         )
         again = await to_thread.run_sync(_retryable, found) if retry_masked else frozenset[str]()
         left, kept = await to_thread.run_sync(_left_and_kept, found, setup, again)
@@ -145,9 +169,9 @@ async def resume(
             progress=progress,
             on_result=on_result,
         )
-        async with ready_provider(setup) as ready:
+        async with way_to_carry_out(order, executor or setup.config.executor) as carry_out:
             with await to_thread.run_sync(RunWriter, found.path) as writer:
-                await execute(order, ready, writer, resumed=True)
+                await carry_out(writer, resumed=True)
     return await open_run(found.path)
 
 
@@ -160,17 +184,32 @@ def _url(verifier: Verifier | str | None) -> str | None:
     return verifier if isinstance(verifier, str) else None
 
 
-def _new_writer(path: Path | str | None, setup: Setup) -> RunWriter:
+def _new_folder(path: Path | str | None, setup: Setup) -> Path:
     folder = _new_path(setup) if path is None else Path(path).absolute()
+    _require_new(folder)
+    make_run(folder)
+    return folder
+
+
+def _new_writer(folder: Path, setup: Setup) -> RunWriter:
+    """Of a run that we hold: whoever asked for the same directory at the same time has begun, or never will."""
+    _require_new(folder)
+    writer = RunWriter(folder)
+    try:
+        save_plan(writer, setup.plan, setup.tasks)
+    except BaseException:
+        writer.close()
+        raise
+    return writer
+
+
+def _require_new(folder: Path) -> None:
     if is_run(folder):
         if not never_began(folder):
             remedy = f"swe.resume({str(folder)!r}), or another path"
             raise InputError(f"there is a run at {folder} already", remedy=remedy)
     elif folder.is_dir() and not is_half_made(folder):
         raise InputError(f"the directory {folder} is not empty", remedy="give a new one")
-    writer = RunWriter(folder)
-    save_plan(writer, setup.plan, setup.tasks)
-    return writer
 
 
 def _new_path(setup: Setup) -> Path:
@@ -185,6 +224,7 @@ def _setup_of(
     provider: SandboxProvider | str | None,
     verifier: Verifier | str | None,
     model: ModelEndpoint | ModelConfig | None,
+    executor: ExecutorLike,
     limit: int | None,
 ) -> Setup:
     """The run as it was set up, but for what the caller hands over now."""
@@ -193,11 +233,28 @@ def _setup_of(
         raise InputError(f"{run.path} was imported, or never began", remedy="start a new run")
     if run.row.alive:
         raise InputError(f"the run {run.path} is under way in another process", remedy="stop that one first")
-    _require(plan, {"agent": agent, "provider": provider, "verifier": verifier, "model": model})
-    changes = {"limit": limit, "verifier": _url(verifier)}
+    require_original(run.path)
+    require_own_limit(executor, limit)
+    require_given(agent=agent, provider=provider, model=model)
+    _require_same(plan, agent, model)
+    handed = {"agent": agent, "provider": provider, "verifier": verifier, "model": model, "executor": executor}
+    _require(plan, handed)
+    name = None if executor is None else executor_name(executor)
+    changes = {"limit": limit, "verifier": _url(verifier), "executor": name}
     told = {key: value for key, value in changes.items() if value is not None}
-    config = plan.config.model_validate({**plan.config.model_dump(), **told})
+    config = validated({**plan.config.model_dump(), **told}, dict.fromkeys(told, "argument"))
     return from_plan(plan.model_copy(update={"config": config}), run.tasks, agent=agent, provider=provider, model=model)
+
+
+def _require_same(plan: RunPlan, agent: Agent | str | None, model: ModelEndpoint | ModelConfig | None) -> None:
+    """A run is of one agent and one model: else its numbers are about nobody."""
+    named = agent if isinstance(agent, str | None) else agent.name
+    asked = None if model is None else model.name if isinstance(model, ModelConfig) else model.model
+    known = None if plan.config.model is None else plan.config.model.name
+    for what, now, before in (("agent", named, plan.config.agent), ("model", asked, known)):
+        if now is not None and before is not None and now != before:
+            remedy = f"leave {what} out, or start a new run"
+            raise InputError(f"the {what} of this run is {before!r}, and not {now!r}", remedy=remedy)
 
 
 def _require(plan: RunPlan, handed: Mapping[str, object]) -> None:
@@ -215,12 +272,11 @@ def _left_and_kept(run: Run, setup: Setup, again: Collection[str]) -> tuple[list
     left, kept = [], Counter[str]()
     for planned in plan(setup.tasks, setup.config.samples):
         row = rows.get(planned.rollout_id)
-        if row is None:
-            left.append(planned)
-        elif _is_kept(row, again):
+        if row is not None and _is_kept(row, again):
             kept[row.status] += 1
         else:
-            left.append(Planned(planned.task, planned.sample, attempt=row.attempt + 1))
+            last = max(row.attempt if row else 0, last_attempt(run.path, planned.rollout_id))
+            left.append(Planned(planned.task, planned.sample, attempt=last + 1))
     return left, kept
 
 

@@ -19,13 +19,14 @@ import posixpath
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, TypedDict, runtime_checkable
 
 from pydantic import Field, field_validator
 
 from swe_sdk.model.environment import WORKDIR, Variables
 from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.model.record import Record
+from swe_sdk.shown import Shown
 
 Capability = Literal["snapshots", "pause", "streaming", "listen", "processes", "build"]
 """``build``: sources can be built into environments here (snapshots and a network during the build)."""
@@ -86,7 +87,7 @@ class SandboxSpec(Record):
         return workdir
 
 
-class Snapshot(Record):
+class Snapshot(Shown, Record):
     """A frozen writable layer, by id."""
 
     id: str
@@ -122,9 +123,22 @@ class ProviderHealth(Record):
     """How each field of :class:`Limits` is kept here."""
 
 
+class ExecOptions(TypedDict, total=False):
+    """The keyword arguments of :meth:`LentBox.exec`, for what passes them on."""
+
+    cwd: str | None
+    env: Mapping[str, str] | None
+    user: str | None
+    stdin: bytes | None
+    timeout_s: float | None
+    output_bytes: int
+    merge_stderr: bool
+    on_output: OnOutput | None
+
+
 @runtime_checkable
-class Box(Protocol):
-    """A live sandbox."""
+class LentBox(Protocol):
+    """A live sandbox that belongs to somebody else: whoever works in it cannot close it."""
 
     @property
     def id(self) -> str:
@@ -172,6 +186,11 @@ class Box(Protocol):
 
     async def status(self) -> BoxStatus:
         """From the provider's own facts."""
+
+
+@runtime_checkable
+class Box(LentBox, Protocol):
+    """A live sandbox."""
 
     async def close(self) -> None:
         """Kill everything in it and remove what it wrote."""

@@ -25,6 +25,7 @@ from swe_sdk.sandbox.registry import get_provider
 from swe_sdk.sandbox.stat_cache import refresh_index
 from swe_sdk.sandbox.tree import take_patch_whatever
 from swe_sdk.sandbox.whole_output import WholeOutput
+from swe_sdk.shown import Shown, one_line
 
 
 async def prepare(
@@ -39,7 +40,7 @@ async def prepare(
     return await environments.prepare(await get_provider(provider), environment, on_progress=on_progress)
 
 
-class Sandbox:
+class Sandbox(Shown):
     """A box of a task's environment, open between ``async with`` and its end (or ``start`` and ``close``).
 
     ``target`` is a task, an environment (built on first use), a prepared environment, or None for the provider's bare
@@ -72,7 +73,11 @@ class Sandbox:
     # -- lifecycle --------------------------------------------------------------------------------------------------
 
     async def start(self) -> Sandbox:
-        """Build the environment if need be, and bring up the box, unless it is up already (a fork is)."""
+        """Build the environment if need be, and bring up the box, unless it is up already (a fork is).
+
+        Raises ``SandboxClosed`` after ``close``; ``PrerequisiteError``, ``BuildFailed`` or a ``SandboxError`` where
+        there can be no box.
+        """
         if self._is_closed:
             raise SandboxClosed("the sandbox is closed", remedy="make a new one")
         if self._box is not None:
@@ -127,7 +132,7 @@ class Sandbox:
 
     @property
     def box(self) -> contract.Box:
-        """The provider's own object."""
+        """The provider's own object, whose methods are awaited. ``SandboxClosed`` unless it is open."""
         if self._box is None or self._is_closed:
             state = "closed" if self._is_closed else "not open yet"
             raise SandboxClosed(f"the sandbox is {state}", remedy="use it within `with Sandbox(...) as box:`")
@@ -178,6 +183,9 @@ class Sandbox:
 
         ``output_file``, a path in the sandbox, gets everything that the command prints, both streams in the order in
         which they came, once it has ended; the result keeps ``output_bytes`` of it as always.
+
+        Raises ``SandboxClosed`` or ``SandboxLost`` where it could not be started at all, and nothing for what the
+        command does.
         """
         run = partial(
             self.box.exec,
@@ -196,28 +204,31 @@ class Sandbox:
             return await output.put(self.box, output_file, await run(on_output=output.take))
 
     async def processes(self) -> list[Process]:
-        """What runs in it."""
+        """What runs in it. ``CapabilityMissing`` where the provider cannot tell."""
         box = self.box
         if not isinstance(box, contract.SupportsProcesses):
             raise self._cannot("list processes")
         return await box.processes()
 
     async def pause(self) -> None:
-        """Stop every process in it."""
+        """Stop every process in it. ``CapabilityMissing`` where the provider cannot."""
         box = self.box
         if not isinstance(box, contract.SupportsPause):
             raise self._cannot("pause")
         await box.pause()
 
     async def resume(self) -> None:
-        """Continue them."""
+        """Continue them. ``CapabilityMissing`` where the provider cannot."""
         box = self.box
         if not isinstance(box, contract.SupportsPause):
             raise self._cannot("resume")
         await box.resume()
 
     async def listen(self, port: int = 0) -> tuple[int, socket.socket]:
-        """A TCP listener inside the box, served by this process; no network is needed."""
+        """A TCP listener inside the box, served by this process; no network is needed.
+
+        Returns its port and the socket, which the caller closes. ``CapabilityMissing`` where the provider cannot.
+        """
         box = self.box
         if not isinstance(box, contract.SupportsListen):
             raise self._cannot("listen")
@@ -229,33 +240,34 @@ class Sandbox:
     # -- files ------------------------------------------------------------------------------------------------------
 
     async def read_bytes(self, path: str) -> bytes:
-        """The content of a file; relative paths start at the repository."""
+        """The content of a file; relative paths start at the repository. ``TransferFailed`` where there is none."""
         return await self.box.read(path)
 
     async def read_text(self, path: str, encoding: str = "utf-8") -> str:
-        """The content of a file as text, undecodable bytes replaced."""
+        """The content of a file as text, undecodable bytes replaced. ``TransferFailed`` where there is none."""
         return (await self.box.read(path)).decode(encoding, "replace")
 
     async def write_bytes(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
-        """Create or replace a file."""
+        """Create or replace a file, and the directories above it. ``TransferFailed`` where that cannot be."""
         await self.box.write(path, data, mode=mode)
 
     async def write_text(self, path: str, text: str, *, encoding: str = "utf-8", mode: int = 0o644) -> None:
-        """Create or replace a file."""
+        """Create or replace a file, and the directories above it. ``TransferFailed`` where that cannot be."""
         await self.box.write(path, text.encode(encoding), mode=mode)
 
     async def upload(self, local: str | Path, remote: str) -> None:
-        """Copy a file of any size in."""
+        """Copy a file of any size in, with its permission bits. ``TransferFailed`` where that cannot be."""
         await self.box.upload(Path(local), remote)
 
     async def download(self, remote: str, local: str | Path) -> None:
-        """Copy a file of any size out."""
+        """Copy a file of any size out: it appears whole, or ``TransferFailed`` is raised."""
         await self.box.download(remote, Path(local))
 
     async def diff(self) -> Patch:
         """Everything that differs from the base commit, as a patch; see :func:`swe_sdk.sandbox.tree.take_patch`.
 
         Whatever was done to the repository's ``.git``: where it is needed, the base is brought over from a fresh box.
+        Raises ``TransferFailed`` where there is no repository with a known base, or none can be taken any more.
         """
         if self.base_commit == HEAD:
             raise TransferFailed(
@@ -271,7 +283,8 @@ class Sandbox:
     async def snapshot(self) -> Snapshot:
         """Freeze what was written so far; the box goes on.
 
-        ``SnapshotBusy`` while processes live in it: pause it, or stop them.
+        Raises ``SnapshotBusy`` while processes live in it (pause it, or stop them), ``NoSpace`` on a full disk, and
+        ``CapabilityMissing`` where the provider cannot freeze.
         """
         provider: object = self._provider
         if not isinstance(provider, contract.SupportsSnapshots):
@@ -281,12 +294,15 @@ class Sandbox:
         return snapshot
 
     async def fork(self) -> Sandbox:
-        """A second sandbox that starts with everything this one has written. The caller closes it."""
+        """A second sandbox that starts with everything this one has written. The caller closes it.
+
+        Raises what :meth:`snapshot` and :meth:`start` do.
+        """
         provider: object = self._provider
         snapshot = await self.snapshot()
         assert isinstance(provider, contract.SandboxProvider)
         assert isinstance(provider, contract.SupportsSnapshots)
-        twin = Sandbox(
+        twin = type(self)(
             self._prepared,
             provider=provider,
             snapshot=snapshot,
@@ -303,4 +319,4 @@ class Sandbox:
     def __repr__(self) -> str:
         if self._box is None or self._is_closed:
             return f"<Sandbox {'closed' if self._is_closed else 'not open'}>"
-        return f"<Sandbox {self._box.id} on {self.provider}, {self.workdir}>"
+        return f"<Sandbox {one_line(self._box.id)} on {one_line(self.provider)}, {one_line(self.workdir)}>"

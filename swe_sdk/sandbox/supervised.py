@@ -59,6 +59,8 @@ class SupervisedBox:
         self._is_paused = False
         self.is_lost = False
         """Whether a call has found it dead: the kernel may take a moment longer to bury its first process."""
+        self.has_listened = False
+        """Whether it was ever asked for a listener: that would not outlive the box's first process."""
         self.shell = "/bin/sh"
         """What runs a command that is a line."""
         self.env: Mapping[str, str] = BASE_ENV
@@ -194,6 +196,7 @@ class SupervisedBox:
                 message, fds = await self._call({"op": "listen", "port": port})
         except RefusedCall as refused:
             raise SandboxError(f"no listener on port {port} of box {self._id}: {refused}") from None
+        self.has_listened = True
         return int(message["port"]), socket.socket(fileno=fds[0])
 
     # -- files ------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from swe_sdk.errors import InputError
 from swe_sdk.store.database import Database
 from swe_sdk.store.pages import SELECT_ROLLOUTS, rollout_row
 from swe_sdk.store.rows import Changes
+from swe_sdk.store.run_rows import lives_still
 
 _LAST = 2**62
 
@@ -31,6 +32,16 @@ def changes_since(db: Database, cursor: str | None, limit: int) -> Changes:
         runs=tuple(row["run"] for row in runs),
         more=more,
     )
+
+
+def version(db: Database) -> str:
+    """Another text whenever any row is another one, or a writer that has not closed its journal lives no more."""
+    with db.snapshot():
+        newest = db.value("SELECT seq FROM meta")
+        generation = db.generation
+        writers = db.rows("SELECT owner, name FROM journals WHERE NOT is_closed ORDER BY jn")
+    alive = "".join({True: "y", False: "n", None: "?"}[lives_still(*writer)] for writer in writers)
+    return f"{generation}:{newest}:{alive}"
 
 
 def _decode(cursor: str) -> tuple[str, int, int]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from swe_sdk.errors import IndexDamaged, NoSpace, PrerequisiteError
+from swe_sdk.errors import IndexDamaged, InputError, NoSpace, PrerequisiteError
 from swe_sdk.model.ids import new_id
 from swe_sdk.store.schema import LAST_INDEX, TABLES, index_statements
 
@@ -26,8 +26,8 @@ class Database:
 
     Another process may have the same file open; one of them writes at a time. A file that turns out to be damaged is
     replaced by an empty one, to be filled again: whoever finds it gets ``IndexDamaged``, and the file is another one
-    (``epoch``) from then on. ``NoSpace`` where the disk is full, ``PrerequisiteError`` where this Python's SQLite is
-    too old.
+    (``epoch``) from then on. ``NoSpace`` where the disk is full, ``InputError`` where there can be no such file,
+    ``PrerequisiteError`` where this Python's SQLite is too old.
     """
 
     def __init__(self, path: Path) -> None:
@@ -141,7 +141,7 @@ class Database:
             return self._connect()
         except sqlite3.DatabaseError as error:
             if not _is_damage(error):
-                raise
+                raise unusable(self.path, str(error)) from error
             self._remove()
             return self._connect()
 
@@ -153,6 +153,12 @@ class Database:
         except BaseException:
             writer.close()
             raise
+
+
+def unusable(path: Path, problem: str) -> InputError:
+    """For an index that can be neither made nor opened where it is to be."""
+    remedy = "set SWE_SDK_INDEX to a folder on a local disk that can be written and has room"
+    return InputError(f"cannot use the index {path}: {problem}", remedy=remedy)
 
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:

@@ -46,17 +46,32 @@ def file_system(path: Path, mounts: str | None = None) -> FileSystem:
 
 
 def local_index_folder() -> Path:
-    """Where indexes are kept: :func:`swe_sdk.paths.index_dir`, or a temporary folder where that is on a network.
+    """Where indexes are kept: :func:`swe_sdk.paths.index_dir`, or a temporary folder where they cannot be there.
 
-    SQLite needs locks and shared memory that network file systems do not have.
+    SQLite needs locks and shared memory that network file systems do not have. A home that cannot be written, as in
+    many containers, is no reason to see nothing; a folder that somebody has named is.
     """
     folder = index_dir()
-    if file_system(folder).is_network:
+    if file_system(folder).is_network or not (_is_named_by_user() or _can_be_written(folder)):
         folder = Path(tempfile.gettempdir()) / f"swe_sdk-index-{os.getuid()}"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        remedy = "set SWE_SDK_INDEX to a folder on a local disk that can be written"
+        raise InputError(f"cannot make the folder of indexes {folder}: {error.strerror}", remedy=remedy) from error
     if folder.stat().st_uid != os.getuid():
         raise InputError(f"{folder} belongs to another user", remedy="set SWE_SDK_INDEX to a folder of yours")
     return folder
+
+
+def _is_named_by_user() -> bool:
+    return bool(os.environ.get("SWE_SDK_INDEX"))
+
+
+def _can_be_written(folder: Path) -> bool:
+    """Whether files can be made there, or the folder itself where it is missing."""
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 
 def _mounts(text: str) -> list[tuple[Path, str]]:

@@ -109,7 +109,8 @@ class Frames:
     def _unpack(self, frame: Frame) -> bytes:
         self._file.seek(frame.at)
         try:
-            data = zlib.decompress(self._file.read(frame.stored), zlib.MAX_WBITS | 16)
+            unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+            data = unpacker.decompress(self._file.read(frame.stored), FRAME_BYTES + 1)  # whatever it unpacks to
         except zlib.error as error:
             raise InputError(f"a compressed file is damaged at byte {frame.at}: {error}") from error
         if len(data) != frame.raw:

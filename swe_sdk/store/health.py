@@ -18,7 +18,8 @@ def index_status(db: Database, root: Path) -> IndexStatus:
     """Counts, what could not be read, and why."""
     journals = db.rows("SELECT j.*, u.path FROM journals AS j JOIN runs AS u USING (rn)")
     unread = {_path(row): _size(_path(row)) - row["offset"] for row in journals}
-    torn = [str(_path(row)) for row in journals if unread[_path(row)] > 0 and lives_still(row["owner"]) is False]
+    left = [_path(row) for row in journals if lives_still(row["owner"], row["name"]) is False]
+    torn = [str(path) for path in left if unread[path] > 0]
     system = file_system(root)
     bad, newer = (sum(row[name] for row in journals) for name in ("bad", "newer"))
     return IndexStatus(

@@ -10,17 +10,19 @@ from typing import Self
 from swe_sdk.errors import InputError, UnknownRollout, UnknownRun
 from swe_sdk.model.outcome import Outcome
 from swe_sdk.model.patch import Patch
-from swe_sdk.store import details, retention, summaries
+from swe_sdk.store import budget_sums, details, mask_sums, plotted, retention, summaries
 from swe_sdk.store.catalog import Catalog
-from swe_sdk.store.changes import changes_since
+from swe_sdk.store.changes import changes_since, version
 from swe_sdk.store.database import Database
+from swe_sdk.store.events import RolloutStage
 from swe_sdk.store.filesystem import local_index_folder
 from swe_sdk.store.filters import GroupColumn, RolloutFilter, SortColumn, where
 from swe_sdk.store.follow import Follower
 from swe_sdk.store.frames import SUFFIX
 from swe_sdk.store.health import index_status
 from swe_sdk.store.index_files import index_file
-from swe_sdk.store.pages import SELECT_ROLLOUTS, count_rollouts, page_of_rollouts, rollout_row
+from swe_sdk.store.outlines import RolloutOutline, outlines
+from swe_sdk.store.pages import SELECT_ROLLOUTS, count_rollouts, neighbours, page_of_rollouts, rollout_row
 from swe_sdk.store.rows import (
     ArtifactRow,
     AttemptRow,
@@ -44,6 +46,8 @@ from swe_sdk.store.rows import (
     VerdictRow,
 )
 from swe_sdk.store.run_rows import run_rows
+from swe_sdk.store.sum_rows import BudgetBin, MaskCell, MaskTimes, RunBudget, SnapshotTotals, UnderWay
+from swe_sdk.store.summaries import OneOf
 from swe_sdk.store.windows import WindowedFile
 
 ALL = RolloutFilter()
@@ -87,6 +91,14 @@ class RunIndex:
         """Refresh, and tell what changed since a cursor (None: everything there is), at most ``limit`` rollouts."""
         self.refresh()
         return changes_since(self._db, cursor, limit)
+
+    def version(self) -> str:
+        """Refresh, and give a text that is the same as before where nothing has changed since, whoever lives included.
+
+        Less than a millisecond; what it says is for comparing alone.
+        """
+        self.refresh()
+        return version(self._db)
 
     def status(self) -> IndexStatus:
         """How well the index follows, what could not be read, and what the file system promises."""
@@ -133,6 +145,18 @@ class RunIndex:
         assert row is not None
         return rollout_row(row)
 
+    def neighbours(
+        self,
+        rollout_id: str,
+        filter: RolloutFilter = ALL,
+        *,
+        run: str | None = None,
+        sort: SortColumn = "queued_at",
+        descending: bool = False,
+    ) -> tuple[RolloutRow | None, RolloutRow | None]:
+        """The rollouts right before and after one in the pages of a filter and a sort; None at their ends."""
+        return neighbours(self._db, filter, self._rid(rollout_id, run), sort=sort, descending=descending)
+
     def count(self, filter: RolloutFilter = ALL) -> int:
         """How many rollouts there are."""
         return count_rollouts(self._db, where(filter))
@@ -153,12 +177,69 @@ class RunIndex:
         self,
         filter: RolloutFilter = ALL,
         *,
-        kind: str | None = None,
+        kind: OneOf = None,
+        stage: OneOf = None,
+        final: bool | None = None,
+        retryable: bool | None = None,
         offset: int = 0,
         limit: int = 50,
     ) -> Page[MaskRow]:
-        """Masked attempts, the newest first; those that were tried again as well."""
-        return summaries.masks(self._db, filter, kind=kind, offset=offset, limit=limit)
+        """Masked attempts, the newest first; those that were tried again as well, unless only ``final`` ones count."""
+        return summaries.masks(
+            self._db, filter, kind=kind, stage=stage, final=final, retryable=retryable, offset=offset, limit=limit
+        )
+
+    def mask_cells(self, filter: RolloutFilter = ALL) -> list[MaskCell]:
+        """Masked attempts counted by all that they may have in common; the largest cell first."""
+        return mask_sums.mask_cells(self._db, filter)
+
+    def mask_times(
+        self, filter: RolloutFilter = ALL, *, kind: OneOf = None, stage: OneOf = None, buckets: int = 60
+    ) -> MaskTimes | None:
+        """Masked attempts over time; None where there are none."""
+        return mask_sums.mask_times(self._db, filter, kind, stage, buckets)
+
+    def budget_bins(self, filter: RolloutFilter = ALL, *, bins: int = 21) -> list[BudgetBin]:
+        """Rollouts by the share of their budget that is spent; the last bin has spent all of it."""
+        return budget_sums.budget_bins(self._db, filter, bins)
+
+    def run_budgets(self, filter: RolloutFilter = ALL) -> list[RunBudget]:
+        """Sums of budgets for each run, the newest run first."""
+        return budget_sums.run_budgets(self._db, filter)
+
+    def under_way(self, filter: RolloutFilter = ALL, *, now: float, limit: int = 50) -> list[UnderWay]:
+        """Rollouts that are not over, with what is left of their budget at ``now``; the least first."""
+        return budget_sums.under_way(self._db, filter, now, limit)
+
+    # -- whole columns, for pictures ---------------------------------------------------------------------------------
+
+    def task_counts(self, filter: RolloutFilter = ALL) -> list[plotted.TaskCount]:
+        """How the finished rollouts of each task ended."""
+        return plotted.task_counts(self._db, filter)
+
+    def mask_counts(self, filter: RolloutFilter = ALL) -> list[plotted.MaskCount]:
+        """Masked rollouts by kind and stage of their masks, the largest number first."""
+        return plotted.mask_counts(self._db, filter)
+
+    def retried_masks(self, filter: RolloutFilter = ALL) -> int:
+        """Attempts that were masked and tried again."""
+        return plotted.retried_masks(self._db, filter)
+
+    def outlines(self, filter: RolloutFilter = ALL) -> list[RolloutOutline]:
+        """All of them, in the few columns that metrics need."""
+        return outlines(self._db, filter)
+
+    def budget_points(self, filter: RolloutFilter = ALL) -> list[plotted.BudgetPoint]:
+        """The budgets of all rollouts that have begun, the one that has spent most first."""
+        return plotted.budget_points(self._db, filter)
+
+    def stage_points(self, filter: RolloutFilter = ALL) -> dict[RolloutStage, list[float]]:
+        """Seconds of each stage that is over, of all attempts, by stage."""
+        return plotted.stage_points(self._db, filter)
+
+    def stage_spans(self, filter: RolloutFilter = ALL) -> list[plotted.StageSpan]:
+        """When each attempt was in which stage."""
+        return plotted.stage_spans(self._db, filter)
 
     # -- one rollout -------------------------------------------------------------------------------------------------
 
@@ -242,6 +323,14 @@ class RunIndex:
         """Snapshots of a run, or of all, and which checkpoints need them."""
         return retention.snapshots(self._db, None if run is None else self._rn(run))
 
+    def restores(self, run: str | None = None) -> dict[str, int]:
+        """How many attempts of a run went on from each checkpoint, by its id."""
+        return retention.restores(self._db, self._rn(run))
+
+    def snapshot_totals(self) -> list[SnapshotTotals]:
+        """Snapshots of each run, counted; runs in trouble first."""
+        return retention.snapshot_totals(self._db)
+
     # -- closing -----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
@@ -277,7 +366,8 @@ class RunIndex:
         return int(found[0]["rid"])
 
     def _near(self, rollout_id: str) -> list[str]:
-        """Ids of the same instance, for the error to name."""
+        """Ids of the same instance, or else some of all, for the error to name."""
         instance = rollout_id.rpartition(".")[0] or rollout_id
         sql = "SELECT rollout_id FROM rollouts WHERE instance_id = ? OR instance_id LIKE ? LIMIT 20"
-        return [row["rollout_id"] for row in self._db.rows(sql, (instance, f"{instance[:12]}%"))]
+        found = self._db.rows(sql, (instance, f"{instance[:12]}%"))
+        return [row["rollout_id"] for row in found or self._db.rows("SELECT rollout_id FROM rollouts LIMIT 5")]

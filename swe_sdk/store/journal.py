@@ -12,9 +12,12 @@ from pathlib import Path
 from swe_sdk.model.ids import safe_name
 from swe_sdk.store.atomic import disk_full_is_typed, sync_directory
 from swe_sdk.store.events import Event
-from swe_sdk.store.lines import encode_line
+from swe_sdk.store.lines import decode_line, encode_line
 
 _LEAST_STEP_S = 1e-6
+_TAIL_BYTES = 1 << 20
+_OPEN: set[str] = set()
+"""Journals that this process has open."""
 
 
 class Journal:
@@ -30,10 +33,11 @@ class Journal:
         self._pid = os.getpid()
         self._writing, self._syncing = threading.Lock(), threading.Lock()
         self._n = self._size = self._synced = 0
-        self._t = 0.0
+        self._t = max((_last_time(path) for path in folder.glob("*.jsonl") if path.is_file()), default=0.0)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         with disk_full_is_typed(self.path):
             self._fd = os.open(self.path, flags, 0o644)
+            _OPEN.add(name)
             sync_directory(folder)
 
     @property
@@ -68,6 +72,7 @@ class Journal:
         with self._syncing, self._writing:
             if self._fd >= 0:
                 fd, self._fd = self._fd, -1
+                _OPEN.discard(self.path.name)
                 try:
                     with disk_full_is_typed(self.path):
                         os.fsync(fd)
@@ -75,7 +80,7 @@ class Journal:
                     os.close(fd)
 
     def _now(self) -> float:
-        """Never twice the same, and never backwards when somebody sets the clock."""
+        """Never twice the same, and never backwards when somebody sets the clock: the newest event is the last one."""
         self._t = round(max(time.time(), self._t + _LEAST_STEP_S), 6)
         return self._t
 
@@ -93,3 +98,19 @@ class Journal:
 
     def _take_back(self) -> None:
         os.ftruncate(self._fd, self._size)
+
+
+def is_open_here(name: str) -> bool:
+    """Whether this process writes the journal of that name."""
+    return name in _OPEN
+
+
+def _last_time(path: Path) -> float:
+    """That of the last event in a journal; 0.0 where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            *_, last, _torn = [b"", *file.read().split(b"\n")]
+        return decode_line(last).t
+    except (OSError, ValueError):
+        return 0.0

@@ -48,9 +48,25 @@ def artifact_folder(run_dir: Path, rollout_id: str | None = None, attempt: int |
     return run_dir / "rollouts" / safe_name(rollout_id) / str(attempt or 0)
 
 
+def last_attempt(run_dir: Path, rollout_id: str) -> int:
+    """The highest attempt of a rollout that has files, 0 = none: the journal may have lost it with its end."""
+    folder = artifact_folder(run_dir, rollout_id).parent
+    numbers = [int(entry.name) for entry in folder.glob("*") if entry.name.isdecimal()]
+    return max(numbers, default=0)
+
+
 def is_run(path: Path) -> bool:
     """Whether there is a run directory, and we may look into it."""
-    return os.access(path, os.R_OK | os.X_OK) and (path / RUN_FILE).is_file()
+    return _is_named(path) and os.access(path, os.R_OK | os.X_OK) and (path / RUN_FILE).is_file()
+
+
+def _is_named(path: Path) -> bool:
+    """Whether its name is text: others cannot be kept in an index."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def make_run(run_dir: Path) -> RunFile:
@@ -58,6 +74,7 @@ def make_run(run_dir: Path) -> RunFile:
 
     Raises ``InputError`` where there can be none or it is of a version that is not known, ``NoSpace`` on a full disk.
     """
+    _require_name(run_dir)
     try:
         with disk_full_is_typed(run_dir):
             events_folder(run_dir).mkdir(parents=True, exist_ok=True)
@@ -73,15 +90,25 @@ def make_run(run_dir: Path) -> RunFile:
 
 def read_run(run_dir: Path) -> RunFile:
     """What ``run.json`` says; ``InputError`` where there is none, or one of a version that is not known."""
+    _require_name(run_dir)
     try:
         found = RunFile.model_validate_json((run_dir / RUN_FILE).read_bytes())
     except OSError as error:
-        raise InputError(f"{run_dir} is no run directory: {error.strerror} ({RUN_FILE})") from error
+        raise InputError(
+            f"{run_dir} is no run directory: {error.strerror} ({RUN_FILE})", remedy="swe-sdk runs lists those there are"
+        ) from error
     except ValidationError as error:
-        raise InputError(f"{run_dir / RUN_FILE} cannot be read") from error
+        raise InputError(
+            f"{run_dir / RUN_FILE} cannot be read", remedy="restore it from a copy; that of any other run will do"
+        ) from error
     if found.format != FORMAT or found.layout > SCHEMA:
         raise InputError(
             f"{run_dir} is of format {found.format!r}, version {found.layout}; this swe_sdk reads up to {SCHEMA}",
             remedy="use a newer swe_sdk",
         )
     return found
+
+
+def _require_name(run_dir: Path) -> None:
+    if not _is_named(run_dir):
+        raise InputError(f"the path {str(run_dir)!r} is not UTF-8", remedy="give the run directory another name")

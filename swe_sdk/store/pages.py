@@ -74,6 +74,21 @@ def page_of_rollouts(
     return Page(rows=tuple(map(rollout_row, rows[:limit])), offset=offset, total=count, cursor=more)
 
 
+def neighbours(
+    db: Database, chosen: RolloutFilter, rid: int, *, sort: str, descending: bool
+) -> tuple[RolloutRow | None, RolloutRow | None]:
+    """The rollouts right before and after one in the pages of a filter and a sort, whether it is on them or not."""
+    require_column(sort, SORT_COLUMNS)
+    with db.snapshot():
+        row = db.row(f"SELECT {sort} FROM rollouts WHERE rid = ?", (rid,))
+        assert row is not None
+        few, after = _few(db, chosen), _After(row[0], rid)
+        orders = ("ASC", "DESC") if descending else ("DESC", "ASC")
+        found = [_rids_after(db, _plan(db, chosen, few, sort, order), 1, after) for order in orders]
+        before, behind = (rollout_row(_rows(db, rids)[0]) if rids else None for rids in found)
+    return before, behind
+
+
 def count_rollouts(db: Database, condition: Where) -> int:
     """How many rollouts a condition holds for."""
     found = db.value(f"SELECT count(*) FROM rollouts AS r WHERE {condition.sql}", condition.parameters)

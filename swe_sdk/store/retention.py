@@ -6,6 +6,7 @@ import json
 
 from swe_sdk.store.database import Database
 from swe_sdk.store.rows import CheckpointPhaseRow, CheckpointRolloutRow, CheckpointRow, SnapshotRow
+from swe_sdk.store.sum_rows import SnapshotTotals
 
 
 def checkpoints(db: Database, rn: int | None) -> list[CheckpointRow]:
@@ -56,6 +57,36 @@ def snapshots(db: Database, rn: int | None) -> list[SnapshotRow]:
     """
     rows = map(dict, db.rows(sql, (rn,)))
     return [SnapshotRow.model_validate({**row, **_lists(row)}) for row in rows]
+
+
+def restores(db: Database, rn: int) -> dict[str, int]:
+    """How many attempts went on from each checkpoint."""
+    sql = """
+    SELECT a.restored_from, count(*) FROM rollouts AS r JOIN attempts AS a ON a.rid = r.rid
+    WHERE r.rn = ? AND a.restored_from IS NOT NULL GROUP BY a.restored_from
+    """
+    return {row[0]: row[1] for row in db.rows(sql, (rn,))}
+
+
+def snapshot_totals(db: Database) -> list[SnapshotTotals]:
+    """For each run that has any; those in trouble first, then the largest."""
+    sql = """
+    SELECT u.run, t.* FROM (
+        SELECT s.rn, count(*) AS snapshots, sum(s.release_t IS NULL) AS there,
+            sum(iif(s.release_t IS NULL, s.size_bytes, 0)) AS there_bytes, sum(s.release_t IS NOT NULL) AS released,
+            sum(s.release_t IS NULL AND k.rn IS NULL) AS leaks,
+            sum(iif(s.release_t IS NULL AND k.rn IS NULL, s.size_bytes, 0)) AS leaked_bytes,
+            sum(s.release_t IS NOT NULL AND k.rn IS NOT NULL) AS violations
+        FROM snapshots AS s LEFT JOIN (
+            SELECT DISTINCT f.rn, f.snapshot_id FROM checkpoints AS c JOIN refs AS f USING (rn, checkpoint_id)
+            WHERE c.state = 'kept'
+        ) AS k ON k.rn = s.rn AND k.snapshot_id = s.snapshot_id
+        GROUP BY s.rn
+    ) AS t JOIN runs AS u USING (rn) ORDER BY t.violations DESC, t.leaks DESC, t.there_bytes DESC, u.run
+    """
+    return [
+        SnapshotTotals.model_validate({name: row[name] for name in SnapshotTotals.model_fields}) for row in db.rows(sql)
+    ]
 
 
 def _lists(row: dict[str, str]) -> dict[str, tuple[str, ...]]:

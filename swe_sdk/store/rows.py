@@ -15,6 +15,7 @@ RolloutStatus = Literal["queued", "running", "parked", "retrying", "resolved", "
 """The last four are final. *retrying*: an attempt was masked, and the next has not begun."""
 FINAL: tuple[RolloutStatus, ...] = ("resolved", "unresolved", "masked", "stopped")
 TestList = Literal["fail_to_pass", "pass_to_pass"]
+SnapshotState = Literal["kept", "released", "leaked", "violated"]
 
 
 class RunRow(Record):
@@ -290,6 +291,13 @@ class SnapshotRow(Record):
     referenced_by: tuple[str, ...] = ()
     kept_by: tuple[str, ...] = ()
     """Of ``referenced_by`` those that are kept."""
+
+    @property
+    def state(self) -> SnapshotState:
+        """One word: *leaked* and *violated* are what :attr:`trouble` is about."""
+        if self.trouble is not None:
+            return "leaked" if self.trouble == "leak" else "violated"
+        return "kept" if self.released_at is None else "released"
 
     @property
     def trouble(self) -> Literal["leak", "violation"] | None:

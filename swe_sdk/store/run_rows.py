@@ -8,8 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from swe_sdk.sandbox.owner import is_alive, parse_owner
+from swe_sdk.sandbox.owner import current_owner, is_alive, parse_owner
 from swe_sdk.store.database import Database
+from swe_sdk.store.journal import is_open_here
 from swe_sdk.store.rows import RunRow
 from swe_sdk.store.summaries import GRADED
 
@@ -17,6 +18,8 @@ _PLAIN = (
     "run", "path", "name", "agent", "model", "dataset", "source", "started_at", "times_resumed", "expected", "message",
     "updated_at",
 )  # fmt: skip
+
+Writer = tuple[str | None, str]
 
 
 def run_rows(db: Database, rn: int | None = None) -> list[RunRow]:
@@ -45,15 +48,15 @@ def _mean(counts: dict[str, int], rewards: dict[str, float]) -> float | None:
     return sum(rewards.get(status, 0.0) for status in GRADED) / graded if graded else None
 
 
-def _writers(db: Database) -> defaultdict[int, list[str | None]]:
-    """Owner of each journal that was not closed."""
-    found: defaultdict[int, list[str | None]] = defaultdict(list)
-    for rn, owner in db.rows("SELECT rn, owner FROM journals WHERE NOT is_closed"):
-        found[rn].append(owner)
+def _writers(db: Database) -> defaultdict[int, list[Writer]]:
+    """Owner and name of each journal that was not closed."""
+    found: defaultdict[int, list[Writer]] = defaultdict(list)
+    for rn, owner, name in db.rows("SELECT rn, owner, name FROM journals WHERE NOT is_closed"):
+        found[rn].append((owner, name))
     return found
 
 
-def _run_row(row: sqlite3.Row, counts: dict[str, int], rewards: dict[str, float], writers: list[str | None]) -> RunRow:
+def _run_row(row: sqlite3.Row, counts: dict[str, int], rewards: dict[str, float], writers: list[Writer]) -> RunRow:
     is_ended = row["end_t"] is not None and (row["start_t"] is None or row["end_t"] > row["start_t"])
     more: dict[str, Any] = {
         "ended_at": row["end_t"] if is_ended else None,
@@ -67,13 +70,15 @@ def _run_row(row: sqlite3.Row, counts: dict[str, int], rewards: dict[str, float]
     return RunRow.model_validate({**{name: row[name] for name in _PLAIN}, **more})
 
 
-def any_alive(owners: Iterable[str | None]) -> bool | None:
+def any_alive(writers: Iterable[Writer]) -> bool | None:
     """Whether one of some writers lives; False is certain, None is not known from here."""
-    lives = [lives_still(owner) for owner in owners]
+    lives = [lives_still(*writer) for writer in writers]
     return True if True in lives else None if None in lives else False
 
 
-def lives_still(owner: str | None) -> bool | None:
-    """Whether the writer of a journal lives; None where that cannot be known from here."""
+def lives_still(owner: str | None, journal: str) -> bool | None:
+    """Whether a journal is written still; None where that cannot be known from here."""
     known = None if owner is None else parse_owner(owner)
+    if known == current_owner():
+        return is_open_here(journal)  # one of ours may have ended without its last line, on a full disk
     return None if known is None else is_alive(known)

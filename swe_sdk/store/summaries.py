@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Sequence
 
 from swe_sdk.model.outcome import Mask
 from swe_sdk.store.database import Database
-from swe_sdk.store.filters import GROUP_COLUMNS, RolloutFilter, require_column, where
+from swe_sdk.store.filters import GROUP_COLUMNS, RolloutFilter, Where, require_column, where
 from swe_sdk.store.rows import BudgetTotals, GroupRow, MaskRow, Page, StageSeconds
 
 GRADED = ("resolved", "unresolved")
@@ -57,30 +59,54 @@ def stage_seconds(db: Database, chosen: RolloutFilter) -> list[StageSeconds]:
     return sorted(found, key=lambda row: order.index(row.stage))
 
 
-_MASKS = """
-FROM masks AS m CROSS JOIN rollouts AS r ON r.rid = m.rid
+OneOf = str | Sequence[str] | None
+"""A value, or any of some; None or nothing = whatever it is."""
+
+MASKED = """
+FROM masks AS m CROSS JOIN rollouts AS r ON r.rid = m.rid JOIN runs AS u ON u.rn = r.rn
 LEFT JOIN outcomes AS o ON o.rid = m.rid AND o.attempt = m.attempt
 WHERE (o.rid IS NULL OR o.status = 'masked' OR o.out_t < m.mask_t) AND
 """
+"""Attempts whose mask stands; a condition follows."""
+IS_FINAL_MASK = "(r.status = 'masked' AND r.attempt = m.attempt)"
+"""Whether the rollout ended with it."""
+_IS_RETRYABLE = "json_extract(m.mask, '$.retryable')"
 
 
-def masks(db: Database, chosen: RolloutFilter, *, kind: str | None, offset: int, limit: int) -> Page[MaskRow]:
+def masks(
+    db: Database,
+    chosen: RolloutFilter,
+    *,
+    kind: OneOf,
+    stage: OneOf,
+    final: bool | None,
+    retryable: bool | None,
+    offset: int,
+    limit: int,
+) -> Page[MaskRow]:
     """Masked attempts, the newest first, of rollouts that a filter holds for."""
-    condition = where(chosen)
+    condition = one_of("m.stage", stage, one_of("m.kind", kind, where(chosen)))
+    for sql, value in ((IS_FINAL_MASK, final), (_IS_RETRYABLE, retryable)):
+        condition = condition if value is None else condition.also(f"{sql} = ?", value)
     sql, parameters = condition
-    if kind is not None:
-        sql, parameters = f"({sql}) AND m.kind = ?", (*parameters, kind)
     with db.snapshot():
-        total = db.value(f"SELECT count(*) {_MASKS} {sql}", parameters)
+        total = db.value(f"SELECT count(*) {MASKED} {sql}", parameters)
         rows = db.rows(
-            "SELECT (SELECT run FROM runs AS u WHERE u.rn = r.rn) AS run, r.rollout_id, r.instance_id, m.attempt, "
-            "r.provider, r.family, m.mask_t AS at, m.mask, "
-            f"(r.status = 'masked' AND r.attempt = m.attempt) AS is_final {_MASKS} {sql} "
+            "SELECT u.run, r.rollout_id, r.instance_id, m.attempt, r.provider, r.family, m.mask_t AS at, m.mask, "
+            f"{IS_FINAL_MASK} AS is_final {MASKED} {sql} "
             "ORDER BY m.mask_t DESC, m.rid LIMIT ? OFFSET ?",
             (*parameters, limit, offset),
         )
     assert isinstance(total, int)
     return Page(rows=tuple(map(_mask_row, rows)), offset=offset, total=total)
+
+
+def one_of(column: str, wanted: OneOf, condition: Where) -> Where:
+    """A condition, and that a column is one of some values; nothing wanted = any."""
+    if not wanted:
+        return condition
+    values = [wanted] if isinstance(wanted, str) else list(wanted)
+    return condition.also(f"{column} IN (SELECT value FROM json_each(?))", json.dumps(values))
 
 
 def _mask_row(row: sqlite3.Row) -> MaskRow:

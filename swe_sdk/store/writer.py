@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from anyio import to_thread
 
-from swe_sdk.errors import InputError
+from swe_sdk.errors import InputError, NoSpace
 from swe_sdk.files import write_atomic
 from swe_sdk.model.ids import safe_name
 from swe_sdk.sandbox.owner import current_owner
@@ -18,6 +19,8 @@ from swe_sdk.store.events import ArtifactRole, ArtifactWritten, Event, WriterClo
 from swe_sdk.store.filesystem import FileSystem, file_system
 from swe_sdk.store.journal import Journal
 from swe_sdk.store.layout import artifact_folder, events_folder, make_run
+
+_log = logging.getLogger(__name__)
 
 
 class RunWriter:
@@ -126,8 +129,13 @@ class RunWriter:
 
     def close(self) -> None:
         """Close the journal, durable. A second call does nothing."""
-        if not self._journal.closed:
+        if self._journal.closed:
+            return
+        try:
             self._journal.append(WriterClosed())
+        except NoSpace:
+            _log.warning("the disk is full: %s ends without its last line", self._journal.path)
+        finally:
             self._journal.close()
 
     def __enter__(self) -> Self:

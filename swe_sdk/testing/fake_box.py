@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 import anyio
 
 from swe_sdk.errors import CapabilityMissing
 from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.sandbox.contract import (
-    DEFAULT_OUTPUT_BYTES,
     Box,
     BoxStatus,
     Capability,
-    OnOutput,
+    ExecOptions,
     Process,
     SandboxSpec,
     SupportsListen,
@@ -57,33 +56,11 @@ class FakeBox:
         self.is_lost = self.is_gone = True
         await self.inner.close()
 
-    async def exec(
-        self,
-        command: str | Sequence[str],
-        *,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
-        user: str | None = None,
-        stdin: bytes | None = None,
-        timeout_s: float | None = None,
-        output_bytes: int = DEFAULT_OUTPUT_BYTES,
-        merge_stderr: bool = False,
-        on_output: OnOutput | None = None,
-    ) -> ExecResult:
+    async def exec(self, command: str | Sequence[str], **options: Unpack[ExecOptions]) -> ExecResult:
         """Run it in the inner box."""
 
         async def run() -> ExecResult:
-            return await self.inner.exec(
-                command,
-                cwd=cwd,
-                env=env,
-                user=user,
-                stdin=stdin,
-                timeout_s=timeout_s,
-                output_bytes=output_bytes,
-                merge_stderr=merge_stderr,
-                on_output=on_output,
-            )
+            return await self.inner.exec(command, **options)
 
         async def die(delay_s: float) -> ExecResult:
             if delay_s:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 import anyio
 from pydantic import Field
@@ -15,7 +15,7 @@ from pydantic import Field
 from swe_sdk.errors import SandboxError
 from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.model.record import Record
-from swe_sdk.sandbox.contract import Box, OnOutput, SandboxProvider, SandboxSpec, Snapshot, SupportsSnapshots
+from swe_sdk.sandbox.contract import Box, ExecOptions, SandboxProvider, SandboxSpec, Snapshot, SupportsSnapshots
 from swe_sdk.testing.expect import CheckFailed, NotApplicable, require, require_ok
 
 ProviderFactory = Callable[[], SandboxProvider]
@@ -40,19 +40,6 @@ class ProviderSettings(Record):
     """The size of the large file that is uploaded and downloaded."""
     parallel_execs: int = Field(default=30, gt=1)
     parallel_boxes: int = Field(default=20, gt=1)
-
-
-class ExecOptions(TypedDict, total=False):
-    """The keyword arguments of :meth:`~swe_sdk.sandbox.contract.Box.exec`."""
-
-    cwd: str | None
-    env: Mapping[str, str] | None
-    user: str | None
-    stdin: bytes | None
-    timeout_s: float | None
-    output_bytes: int
-    merge_stderr: bool
-    on_output: OnOutput | None
 
 
 @dataclass

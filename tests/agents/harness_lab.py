@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +27,8 @@ from swe_sdk.sandbox.contract import Box, SandboxProvider
 from swe_sdk.sandbox.providers.docker.provider import DockerProvider
 from swe_sdk.sandbox.tree import take_patch
 from swe_sdk.testing import ScriptedModel
+from swe_sdk.testing.scripted_model import Fault, Turn
+from tests.agents.tasks import mini_task
 from tests.shared import lacking
 
 KEY = "key-of-the-episode"
@@ -72,6 +74,9 @@ class LabEpisode:
     stands: anyio.Event = field(default_factory=anyio.Event)
     """Set when it has stood at a boundary as often as was asked."""
 
+    scripted: ScriptedModel | None = None
+    """Whose calls may have to be waited for."""
+
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
 
@@ -88,6 +93,14 @@ class LabEpisode:
 
     async def wait_park_requested(self) -> None:
         await self.park.wait()
+
+    @asynccontextmanager
+    async def awaiting_model(self) -> AsyncIterator[None]:
+        """Nobody holds a call here: its turn of the script must have a gate."""
+        assert self.scripted is not None
+        while not any(played.end == "pending" for played in self.scripted.calls):
+            await anyio.sleep(0.02)
+        yield
 
     async def boundary(self, state: dict[str, Any] | None = None) -> None:
         self.boundaries.append(json.loads(json.dumps(state)))
@@ -127,7 +140,7 @@ class LabBox:
             access = ModelAccess(name=model.model, base_url=model.url, box_url=self.url, api_key=SecretStr(KEY))
         folder.mkdir(exist_ok=True, parents=True)
         seen = AgentTask.of(self.task, base_commit=self.base_commit)
-        return LabEpisode(task=seen, box=self.box, folder=folder, model=access, **more)
+        return LabEpisode(task=seen, box=self.box, folder=folder, model=access, scripted=model, **more)
 
 
 @asynccontextmanager
@@ -202,6 +215,18 @@ async def lab(
         yield box
 
 
+async def played(
+    agent: Agent, script: Sequence[Turn | Fault], provider: SandboxProvider, folder: Path
+) -> tuple[AgentEnd, LabEpisode]:
+    """An episode to its end, after which nothing of a harness runs in the box."""
+    with ScriptedModel(script) as model:
+        async with lab(mini_task(), provider, agent, model) as box:
+            episode = box.episode(folder, model)
+            end = await agent.run(episode)
+            assert await programs(box.box, f"agents/{agent.name}") == []
+            return end, episode
+
+
 async def solve(
     task: Task, provider: SandboxProvider, agent: Agent, model: ScriptedModel, folder: Path
 ) -> tuple[AgentEnd, LabEpisode, Patch]:
@@ -210,6 +235,11 @@ async def solve(
         episode = box.episode(folder, model)
         end = await agent.run(episode)
         return end, episode, end.patch or await box.patch()
+
+
+def gated(script: Sequence[Turn], *numbers: int) -> list[Turn]:
+    """Turns that wait until the gate "go" is opened."""
+    return [turn.model_copy(update={"gate": "go"}) if n in numbers else turn for n, turn in enumerate(script)]
 
 
 async def stop_at_boundary(agent: Agent, episode: LabEpisode) -> dict[str, Any] | None:

@@ -15,6 +15,7 @@ from tests.agents.dialects import DIALECTS
 from tests.agents.rolling import OWN_KEY, roll_harness
 from tests.agents.tasks import MINI, gold, mini_task, sdist_task, wrong
 
+APPLIES = b"git apply --whitespace=nowarn"
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(600)]
 
 
@@ -36,13 +37,15 @@ async def test_solves_a_real_task(agent: Agent, usual_provider: SandboxProvider,
     task = sdist_task()
     result = await roll_harness(task, gold(task), agent, usual_provider, tmp_path)
     assert (result.outcome.status, result.outcome.mask) == ("resolved", None), result
+    _check_store(tmp_path, result)
 
 
-async def test_a_wrong_script_does_not_resolve(agent: Agent, local_provider: SandboxProvider, tmp_path: Path) -> None:
+async def test_a_wrong_script_does_not_resolve(agent: Agent, provider: SandboxProvider, tmp_path: Path) -> None:
     task = mini_task()
-    result = await roll_harness(task, wrong(task), agent, local_provider, tmp_path)
+    result = await roll_harness(task, wrong(task), agent, provider, tmp_path)
     assert (result.outcome.status, result.outcome.mask) == ("unresolved", None), result
     assert result.patch.exists
+    _check_store(tmp_path, result)
 
 
 def _check_store(folder: Path, result: RolloutResult) -> None:
@@ -51,12 +54,18 @@ def _check_store(folder: Path, result: RolloutResult) -> None:
         steps = index.steps(result.rollout_id).rows
         calls = index.model_calls(result.rollout_id).rows
         kept = index.patch(result.rollout_id)
+        outcome = index.outcome(result.rollout_id)
+        transcripts = b""
+        for row in index.artifacts(result.rollout_id):
+            if row.role == "transcript":
+                with index.open_artifact(row) as file:
+                    transcripts += file.read_window(0, 1 << 20)
     assert any(step.step_kind == "model" for step in steps)
     assert sum(step.step_kind == "action" for step in steps) >= 2
     assert (sum(step.tokens_in for step in steps), sum(step.tokens_out for step in steps)) == (30, 15)
     assert [(call.tokens_in, call.tokens_out) for call in calls] == [(10, 5)] * 3
-    assert kept is not None
-    assert kept.sha256 == result.patch.sha256
-    said = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
-    assert b"a step" in said, "what the model said is in a transcript"
-    assert OWN_KEY.encode() not in said, "the endpoint's key is nowhere"
+    assert kept == result.patch
+    assert outcome == result.outcome
+    assert APPLIES in transcripts, "what the model wanted to be done is in the harness's own transcript"
+    written = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+    assert OWN_KEY.encode() not in written, "the endpoint's key is nowhere"

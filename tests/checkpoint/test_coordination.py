@@ -454,3 +454,15 @@ def test_errors_survive_a_process_boundary() -> None:
     for error in (CheckpointError("invalid_phase", "not now"), CoordinationError("resume", {"a": "gone"})):
         copy = pickle.loads(pickle.dumps(error))
         assert (type(copy), str(copy)) == (type(error), str(error))
+
+
+def test_a_checkpoint_that_has_lost_its_details_keeps_its_place(tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        name = f"checkpoint-{number:06d}-{3 - number}aaaaa"
+        whole = GymCheckpoint(checkpoint_id=name, instances={"run": ()})
+        catalog.complete(tmp_path / name, whole, catalog.Details(number=number, created_at=0))
+    (tmp_path / "checkpoint-000003-0aaaaa" / "details.json").write_bytes(b"{")
+    newest = catalog.newest(tmp_path)
+    assert newest is not None
+    assert newest.name == "checkpoint-000003-0aaaaa"
+    assert [one.details.number for one in catalog.listing(tmp_path)] == [1, 2, 3]

@@ -145,6 +145,17 @@ async def test_a_participant_opens_by_itself_when_its_lease_ends(tmp_path: Path)
 
 
 @simulated
+async def test_a_clock_that_is_set_forward_keeps_nobody_closed() -> None:
+    ahead = 0.0
+    async with AgentParticipant(clock=lambda: clock() + ahead, settings=_grace(3600)) as house:
+        await prepare(house, seconds=10)
+        await anyio.sleep(1)
+        ahead = 7200.0
+        await anyio.sleep(6)
+        assert not house.is_closed, "its lease is over"
+
+
+@simulated
 async def test_a_lease_that_ends_while_restored_state_is_cleaned_up_keeps_it_closed_and_is_tried_again(
     tmp_path: Path,
 ) -> None:

@@ -33,6 +33,8 @@ EVALUATION: dict[str, Any] = {
     "max_boxes": None,
     "max_creates": 16,
     "max_model_calls": None,
+    "max_calls_per_attempt": None,
+    "max_tokens_per_attempt": None,
     "checkpoint_every_s": None,
     "keep_last": 2,
     "keep_every": None,

@@ -49,6 +49,7 @@ VIEWS = {
     "format": lambda each: f"{each}",
     "pprint": pprint.pformat,
     "rich": pretty_repr,
+    "html": lambda each: each._repr_html_(),
     "json": lambda each: each.model_dump_json(),
     "dump": lambda each: repr(each.model_dump()),
     "public": lambda each: repr(each.public()),

@@ -211,6 +211,25 @@ async def test_steps_and_transcripts_are_kept() -> None:
     journal.check()
 
 
+async def test_steps_without_end_fill_no_disk() -> None:
+    async def chatter(episode: Episode) -> AgentEnd:
+        for number in range(50):
+            episode.record(Step(n=number, kind="note", summary="so"))
+        return AgentEnd()
+
+    journal = MemoryJournal()
+    result = await run_rollout(
+        TASK,
+        FunctionAgent(chatter),
+        provider=make_provider(),
+        settings=QUICK.model_copy(update={"max_steps": 10}),
+        verifier=FakeVerifier(),
+        journal=journal,
+    )
+    assert len(journal.of("step")) == 10
+    assert result.outcome.flags == ("steps_truncated",)
+
+
 async def test_a_lost_box_is_lost_even_if_the_agent_takes_it_lightly() -> None:
     async def shrug(episode: Episode) -> AgentEnd:
         try:

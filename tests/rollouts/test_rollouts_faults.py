@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,6 +19,7 @@ from swe_sdk.agents.scripted import Exec, Fail, ScriptedAgent, Wait, Write
 from swe_sdk.errors import (
     CreateFailed,
     ModelEgressUnavailable,
+    ModelFailed,
     ModelUnreachable,
     NoSpace,
     SandboxLost,
@@ -27,12 +29,12 @@ from swe_sdk.errors import (
     VerifierUnreachable,
 )
 from swe_sdk.rollouts.engine import run_rollout
-from swe_sdk.rollouts.many import run_many
-from swe_sdk.rollouts.result import RolloutResult
+from swe_sdk.rollouts.many import RolloutResults, run_many
 from swe_sdk.rollouts.settings import RunLimits
 from swe_sdk.testing.faults import Fault
 from tests.rollouts.world import (
     ANSWER,
+    FULL,
     LONGEST_S,
     QUICK,
     TAKES_PATCH,
@@ -49,8 +51,8 @@ from tests.rollouts.world import (
 
 pytestmark = pytest.mark.anyio
 TASK = make_task()
-FULL = NoSpace("the disk is full")
 BUG = RuntimeError("a defect")
+EIO = OSError(errno.EIO, "the disk fails")
 
 
 def forever() -> Any:
@@ -79,6 +81,8 @@ class Case:
     verifier: FakeVerifier | None = None
     model: FakeModel | None = None
     room: int | None = None
+    trouble: Exception = FULL
+    """Of the journal, once it has no room."""
     flags: tuple[str, ...] = ()
 
 
@@ -104,6 +108,10 @@ CASES = {
     "seed bug": Case("internal_error@seed", [fault("create", BUG, '"rollout"')]),
     "seed model refused": Case(
         "model_unreachable@seed", agent=NEEDS_MODEL, model=FakeModel(refuses=ModelEgressUnavailable("refused"))
+    ),
+    "seed model 500": Case("model_failed@seed", agent=NEEDS_MODEL, model=FakeModel(refuses=ModelFailed("HTTP 500"))),
+    "seed model timeout": Case(
+        "model_unreachable@seed", agent=NEEDS_MODEL, model=FakeModel(refuses=ModelUnreachable("no answer in time"))
     ),
     "seed model hang": Case("timeout@seed", agent=NEEDS_MODEL, model=FakeModel(opening=forever)),
     # invoke_agent
@@ -146,6 +154,7 @@ CASES = {
     "verify bug": Case("internal_error@verify", verifier=FakeVerifier(BUG)),
     # return
     "return full": Case("no_space@return", room=18),
+    "return raise": Case("internal_error@return", room=18, trouble=EIO),
     # teardown
     "teardown raise": Case("resolved", [fault("close", SandboxLost("no"), nth=2)], flags=("teardown_failed",)),
     "teardown hang": Case("resolved", [fault("close", "hang", nth=2)], flags=("teardown_failed",)),
@@ -156,7 +165,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 async def test_a_fault_comes_to_what_the_table_says(name: str) -> None:
     case = CASES[name]
-    provider, journal = make_provider(*case.faults), MemoryJournal(room=case.room)
+    provider, journal = make_provider(*case.faults), MemoryJournal(case.room, case.trouble)
     begin = time.monotonic()
     result = await run_rollout(
         TASK,
@@ -183,6 +192,21 @@ async def test_a_fault_comes_to_what_the_table_says(name: str) -> None:
 def test_every_stage_meets_every_fault() -> None:
     for stage in ("environment", "seed", "agent", "close", "verify"):
         assert {"raise", "hang", "lost", "full"} <= {name.split()[1] for name in CASES if name.startswith(stage)}
+    assert {"return raise", "return full"} <= set(CASES), "it has no box; a journal that hangs is met by the deadline"
+    for stage in ("seed", "agent"):
+        assert {f"{stage} model {fault}" for fault in ("500", "timeout", "refused")} <= set(CASES)
+
+
+@pytest.mark.parametrize("room", range(2, 20))
+async def test_a_journal_that_hangs_ends_with_the_deadline_of_the_run(room: int) -> None:
+    provider, journal = make_provider(), MemoryJournal(room, "hang")
+    begin = time.monotonic()
+    results = await run_many(
+        [TASK], answer(), provider=provider, settings=QUICK, verifier=FakeVerifier(), journal=journal, deadline_s=0.2
+    )
+    assert time.monotonic() - begin < LONGEST_S
+    assert (list(results), results.unfinished) == ([], (f"{TASK.instance_id}.0",)) or results.stopped is None
+    assert leaks(provider) == []
 
 
 # -- anything at all ---------------------------------------------------------------------------------------------------
@@ -219,21 +243,41 @@ ACTIONS = st.lists(
     max_size=4,
 )
 VERIFIERS = st.sampled_from([None, VerifierUnreachable("x"), VerifierError("x"), FULL, BUG, forever])
+MODELS = st.sampled_from(
+    [
+        None,
+        {},
+        {"trouble": ModelFailed("HTTP 500")},
+        {"trouble": ModelUnreachable("no answer in time")},
+        {"refuses": ModelUnreachable("refused")},
+        {"opening": forever},
+    ]
+)
+"""What the model meets; None = the agent needs none."""
+_TROUBLES = [{"room": room, "trouble": trouble} for room in (4, 9, 14, 19, 30) for trouble in (FULL, EIO, "hang")]
+JOURNALS = st.sampled_from([{}, {}, {}, *_TROUBLES])
+"""Of the two events of the plan there is always room."""
+ENDING_S = 0.04
 
 
-@pytest.mark.timeout(120)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.timeout(180)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     faults=st.lists(FAULTS, max_size=3),
     actions=ACTIONS,
     trouble=VERIFIERS,
+    model=MODELS,
+    kept=JOURNALS,
     retries=st.integers(0, 2),
-    stopped=st.booleans(),
+    ending=st.sampled_from(["finished", "cancelled", "deadline"]),
 )
 def test_nothing_leaks_and_everything_ends(
-    faults: list[Fault], actions: list[Any], trouble: Any, retries: int, stopped: bool
+    faults: list[Fault], actions: list[Any], trouble: Any, model: Any, kept: Any, retries: int, ending: str
 ) -> None:
-    provider, journal = make_provider(*faults), MemoryJournal()
+    if kept.get("trouble") == "hang" and ending == "finished":
+        ending = "deadline"  # nothing else ends it
+    provider, journal = make_provider(*faults), MemoryJournal(**kept)
+    fake_model = None if model is None else FakeModel(**model)
     quick = QUICK.model_copy(
         update={
             "seed_timeout_s": 0.05,
@@ -246,23 +290,24 @@ def test_nothing_leaks_and_everything_ends(
         }
     )
     longest_s = (retries + 1) * (0.1 + 0.05 + 0.05 + 0.1 + 0.05 + 4 * 0.05) + 1.5
-    results: list[RolloutResult] = []
+    found: list[RolloutResults] = []
 
     async def go() -> None:
-        results.extend(
-            await run_many(
-                [TASK, make_task("fake__task-2")],
-                ScriptedAgent(actions=tuple(actions)),
-                provider=provider,
-                settings=quick,
-                verifier=FakeVerifier(trouble, times=2),
-                journal=journal,
-                limits=RunLimits(episodes=2),
-            )
+        results = await run_many(
+            [TASK, make_task("fake__task-2")],
+            ScriptedAgent(actions=tuple(actions), egress="none" if model is None else "model"),
+            provider=provider,
+            settings=quick,
+            verifier=FakeVerifier(trouble, times=2),
+            model=fake_model,
+            journal=journal,
+            limits=RunLimits(episodes=2),
+            deadline_s=ENDING_S if ending == "deadline" else None,
         )
+        found.append(results)
 
     async def go_or_be_stopped() -> None:
-        with anyio.move_on_after(0.04 if stopped else longest_s):
+        with anyio.move_on_after(ENDING_S if ending == "cancelled" else longest_s):
             await go()
 
     with pytest.MonkeyPatch.context() as patch:  # what is bounded by constants is bounded by less
@@ -272,15 +317,20 @@ def test_nothing_leaks_and_everything_ends(
         begin = time.monotonic()
         anyio.run(go_or_be_stopped)
         assert time.monotonic() - begin < longest_s
-    if not stopped:
-        assert len(results) == 2
-        journal.check()
-    for result in results:
+    for results in found:
+        assert len(results) + len(results.unfinished) == 2
+        if ending == "finished" and not kept:
+            assert results.stopped in (None, "no_space")
+            journal.check(cancelled=bool(results.unfinished))
+    assert found or ending == "cancelled"
+    for result in [result for results in found for result in results]:
+        assert result.reward == float(result.outcome.status == "resolved")
         assert (result.outcome.status == "masked") == (result.outcome.mask is not None)
         assert len(result.attempts) <= retries + 1
         assert all(report.mask is not None and report.mask.retryable for report in result.attempts[:-1])
     close_failed = any(each.op in ("close", "status") or each.nth is None for each in faults)
     assert leaks(provider) == [] or close_failed
+    assert fake_model is None or fake_model.open == 0
 
 
 async def test_an_agent_that_needs_a_model_has_one_to_itself() -> None:

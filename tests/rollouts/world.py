@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 from pydantic import SecretStr
 
 from swe_sdk.agents.contract import AgentEnd, AgentNeeds, Episode, ModelAccess
+from swe_sdk.agents.gateway.settings import ModelUsage
 from swe_sdk.agents.scripted import Exec, ScriptedAgent, Write
 from swe_sdk.errors import NoSpace, SweError
 from swe_sdk.model.environment import ImageEnvironment
@@ -24,6 +25,7 @@ from swe_sdk.store.events import Event
 from swe_sdk.testing.fake import Command, FakeProvider, File, MemoryBox, Reply
 from swe_sdk.testing.faults import Fault
 
+FULL = NoSpace("the disk is full")
 BASE = "b" * 40
 ANSWER = "/testbed/answer"
 TAKES_PATCH = r"OWN=/tmp/diff-"
@@ -133,17 +135,18 @@ class MemoryArtifact:
 
 
 class MemoryJournal:
-    """Keeps events in a list; full after ``room`` of them."""
+    """Keeps events in a list; after ``room`` of them it meets ``trouble``: the disk is full, it fails, or it hangs."""
 
-    def __init__(self, room: int | None = None) -> None:
+    def __init__(self, room: int | None = None, trouble: Exception | Literal["hang"] = FULL) -> None:
         self.events: list[Event] = []
         self.artifacts: dict[tuple[str | None, int | None, str], MemoryArtifact] = {}
         self.room = room
+        self._trouble = trouble
         self._lock = threading.Lock()
 
     def use(self) -> None:
         if self.room is not None and len(self.events) >= self.room:
-            raise NoSpace("the disk is full")
+            raise FULL if self._trouble == "hang" else self._trouble
 
     def append(self, event: Event, /) -> None:
         with self._lock:
@@ -152,6 +155,8 @@ class MemoryJournal:
 
     async def append_async(self, event: Event, /) -> None:
         await anyio.lowlevel.checkpoint()
+        if self._trouble == "hang" and self.room is not None and len(self.events) >= self.room:
+            await anyio.sleep_forever()
         self.append(event)
 
     def artifact(self, name: str, *, rollout_id: str | None, attempt: int | None, role: str) -> MemoryArtifact:
@@ -209,13 +214,15 @@ class FakeModel:
         self.open = 0
         self.opened = 0
         self.trouble = trouble
+        self.usage = ModelUsage()
+        self.refused = 0
         self.access = ModelAccess(name="m", base_url="http://127.0.0.1:1/v1", api_key=SecretStr("the key"))
         self._refuses = refuses
         self._opening = opening
 
     @asynccontextmanager
     async def connect(
-        self, provider: object, box: object, *, rollout_id: str, attempt: int
+        self, provider: object, box: object, *, rollout_id: str, attempt: int, used: ModelUsage | None = None
     ) -> AsyncIterator[FakeModel]:
         async with anyio.create_task_group():  # as the real one: its scopes must be left in order
             await self._opening()

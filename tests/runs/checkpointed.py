@@ -41,8 +41,7 @@ def every_step(count: int = STEPS) -> list[str]:
 
 def events(path: Path) -> list[dict[str, Any]]:
     """What all journals of a run say, in order; a line that a kill has cut off is left out."""
-    lines = [line for file in (path / "events").glob("*.jsonl") for line in _whole(file)]
-    return [line["event"] for line in sorted(lines, key=lambda line: line["t"])]
+    return [line["event"] for line in _lines(path)]
 
 
 async def stopped_when_saved(
@@ -82,21 +81,36 @@ def count_saved(path: Path) -> int:
 
 
 def surviving_steps(path: Path, name: str) -> list[int]:
+    """The numbers of the steps that stand; see :func:`surviving`."""
+    return [step["n"] for step in surviving(path, name)[0]]
+
+
+def surviving(path: Path, name: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The steps of a rollout that stand: those of its last attempt, and of each one that it was restored from up to
-    the checkpoint that cut it."""
-    told = [event for event in events(path) if event.get("rollout_id") == name]
-    steps: list[int] = []
+    the checkpoint that cut it. And of each attempt: ``t``, when it began, and ``steps``, with which it was restored."""
+    steps: list[dict[str, Any]] = []
+    starts: list[dict[str, Any]] = []
     done_at: dict[str, int] = {}
     cuts: dict[tuple[int, float], int] = {}  # a checkpoint may hold what the one before has cut
-    for event in told:
+    for line in _lines(path):
+        event = line["event"]
+        if event.get("rollout_id") != name:
+            continue
         if event["kind"] == "checkpoint_rollout" and event["held"] == "saved":
             cut = (event["attempt"], event["spent_s"])
             done_at[event["checkpoint_id"]] = cuts.setdefault(cut, len(steps))
         elif event["kind"] == "attempt_started":
-            steps = steps[: done_at[event["restored_from"]]] if event.get("restored_from") else []
+            restored_from = event.get("restored_from")
+            steps = steps[: done_at[restored_from]] if restored_from else []
+            starts.append({"t": line["t"], "steps": list(steps) if restored_from else None})
         elif event["kind"] == "step":
-            steps.append(event["n"])
-    return steps
+            steps.append(event)
+    return steps, starts
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    lines = [line for file in (path / "events").glob("*.jsonl") for line in _whole(file)]
+    return sorted(lines, key=lambda line: line["t"])
 
 
 def _whole(file: Path) -> Iterator[dict[str, Any]]:

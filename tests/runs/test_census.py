@@ -122,7 +122,7 @@ async def test_a_call_is_held_only_of_who_has_not_moved() -> None:
     house.live("still", "invoke_agent", "invoke_agent")
     moved = house.live("moved", "invoke_agent", "invoke_agent")
     assert moved.lent is not None
-    moved.lent.is_changed = True
+    moved.lent._is_changed = True
     house.census.close()
     assert [house.look(name).state for name in ("still", "moved")] == ["held", "running"]
     assert [session.is_held for session in gate.sessions] == [True, False], "it must come to its next boundary"

@@ -14,6 +14,7 @@ from swe_sdk import aio
 from swe_sdk.agents import ScriptedAgent
 from swe_sdk.agents.contract import AgentEnd, Episode, Tier
 from swe_sdk.agents.scripted import Exec, Wait
+from swe_sdk.checkpoint import store
 from swe_sdk.checkpoint.catalog import BadCheckpoint
 from swe_sdk.checkpoint.snapshots.sweep import audit, sweep
 from swe_sdk.errors import InputError
@@ -215,6 +216,26 @@ async def test_a_damaged_checkpoint_is_skipped(
         assert done_in(run, f"{task.instance_id}.0") == every_step()
         started = [one for one in events(path) if one["kind"] == "attempt_started"]
         assert started[-1]["restored_from"] == older.id
+    assert await local_provider.snapshots() == built
+
+
+async def test_the_state_of_an_agent_is_never_restored_without_its_files(
+    local_provider: LocalProvider, task: Task, tmp_path: Path, built: list[Snapshot]
+) -> None:
+    path = tmp_path / "run"
+    await stopped_when_saved(path, task, steps(), local_provider, checkpoint_every=0.4, keep_last=1)
+    with await aio.open_run(path) as run:
+        (newest,) = run.checkpoints.kept
+    place = store.folder(newest.path, "resources", "sandboxes")
+    told = store.read_manifest(place)
+    for file in place.iterdir():
+        file.unlink()
+    digest = store.write_records(place, b"")  # whole, and without the sandbox
+    changes = {"records_file": f"records-{digest}.jsonl", "records_sha256": digest, "record_count": 0}
+    store.write_manifest(place, told.model_copy(update=changes))
+    with await resumed(path, local_provider) as run:
+        assert run.rollouts[task.instance_id].row.restored_from is None
+        assert done_in(run, f"{task.instance_id}.0") == every_step()
     assert await local_provider.snapshots() == built
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -45,6 +46,8 @@ class Talker(Record):
         while True:
             await episode.boundary({"messages": messages})
             command = await self._ask(episode, messages)
+            if command is None:
+                return AgentEnd(reason="error", message="the model refuses", info={"failure": "model"})
             messages.append({"role": "assistant", "content": command})
             episode.record(Step(n=len(messages) // 2, kind="model", summary=command))
             if command == "done":
@@ -52,13 +55,13 @@ class Talker(Record):
             await episode.box.exec(command)
             messages.append({"role": "user", "content": "and now?"})
 
-    async def _ask(self, episode: Episode, messages: list[dict[str, str]]) -> str:
+    async def _ask(self, episode: Episode, messages: list[dict[str, str]]) -> str | None:
         assert episode.model is not None
         headers = {"authorization": f"Bearer {episode.model.api_key.get_secret_value()}"}
         body = {"model": episode.model.name, "messages": messages}
         async with httpx.AsyncClient(headers=headers, timeout=60) as client:
             answer = await client.post(f"{episode.model.base_url}/chat/completions", json=body)
-        return str(answer.json()["choices"][0]["message"]["content"])
+        return None if answer.status_code == 403 else str(answer.json()["choices"][0]["message"]["content"])
 
 
 def gated(turns: Sequence[Turn]) -> list[Turn]:
@@ -137,6 +140,29 @@ def check_result(run: Run, task: Task) -> None:
     assert run.checkpoints.kept == []
 
 
+@pytest.mark.parametrize("name", ["talker", "mini-swe-agent"])
+async def test_what_is_used_of_the_model_is_not_given_back_by_a_restore(
+    name: str, local_provider: LocalProvider, task: Task, tmp_path: Path
+) -> None:
+    """Two calls before, one after: the allowance of three is spent, and what is in the tree is graded."""
+    if name != "talker":
+        await to_thread.run_sync(need_harness_installed, name)
+    path, (agent, script) = tmp_path / "run", agent_and_script(name)
+    async with ScriptedModel(gated(script), title=None) as model:
+        endpoint = swe.ModelEndpoint(base_url=model.url, model="scripted")
+        start = partial(aio.run, task, agent, model=endpoint, provider=local_provider, path=path, progress=False)
+        await saved_within_the_call(partial(start, checkpoint_every=0.5, max_calls_per_attempt=3), path, model)
+        model.open_gate("open")
+        own = agent if name == "talker" else None
+        run = await aio.resume(path, provider=local_provider, model=endpoint, progress=False, agent=own)
+    with run:
+        rollout = run.rollouts[task.instance_id]
+        assert (rollout.status, rollout.attempt) == ("resolved", 2), rollout.line
+        assert rollout.outcome is not None
+        assert set(rollout.outcome.flags) == {"agent_step_limit", "model_allowance_spent"}
+        assert [call.attempt for call in rollout.model_calls if call.status == 200] == [1, 1, 2]
+
+
 async def test_answers_that_come_while_it_is_saved_are_given_afterwards(
     local_provider: LocalProvider, tasks: TaskSet, tmp_path: Path
 ) -> None:
@@ -161,3 +187,42 @@ async def test_answers_that_come_while_it_is_saved_are_given_afterwards(
         assert all(rollout.patch.text.count("+step") == 2 for rollout in run.rollouts.values())
         assert all(row.parked_s > 0 for row in run.rollouts.rows())
     assert sorted(turns) == sorted([0, 1, 2, 3] * 3), "each call is made once, and none is lost"
+
+
+class Deaf(Talker):
+    """Asks for a long answer, never reads it, and works on."""
+
+    name: ClassVar[str] = "deaf"
+
+    async def run(self, episode: Episode) -> AgentEnd:
+        assert episode.model is not None
+        headers = {"authorization": f"Bearer {episode.model.api_key.get_secret_value()}"}
+        body = {"model": episode.model.name, "messages": [{"role": "user", "content": "go"}]}
+        url = f"{episode.model.base_url}/chat/completions"
+        async with httpx.AsyncClient(headers=headers, timeout=60) as client, client.stream("POST", url, json=body):
+            for number in range(15):
+                await episode.boundary({"number": number})
+                await anyio.sleep(0.1)
+        await episode.box.exec(COMMANDS[-1])
+        return AgentEnd()
+
+
+async def test_an_answer_that_nobody_reads_holds_no_checkpoint_up(
+    local_provider: LocalProvider, task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swe_sdk.runs.checkpoints.census.PATIENCE_S", 0.3)
+    async with ScriptedModel([say("long", padding_bytes=64 << 20)], title=None) as model:
+        run = await aio.run(
+            task,
+            Deaf(),
+            model=swe.ModelEndpoint(base_url=model.url, model="scripted"),
+            provider=local_provider,
+            path=tmp_path / "run",
+            checkpoint_every=0.2,
+            progress=False,
+        )
+    with run:
+        assert run.metrics.resolved == 1
+        held = [one for one in run.checkpoints if one.snapshots == 1]
+        assert held, "it is held where it stands"
+        assert all(one.phases_s["prepare"] < 10 for one in held)

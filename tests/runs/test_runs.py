@@ -164,7 +164,7 @@ async def test_nothing_that_an_agent_wrote_runs_where_it_is_shown(solved: Run) -
         assert "\x1b" not in text
         assert "\n" not in text
     assert "&lt;b&gt;first" in solved._repr_html_()
-    assert "6 resolved" in solved._repr_html_()
+    assert "6 resolved" in repr(solved)
 
 
 async def test_settings_and_tasks_are_kept_with_the_run(solved: Run) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -12,7 +13,7 @@ from pydantic import SecretStr
 import swe_sdk as swe
 from swe_sdk import aio
 from swe_sdk.agents import CommandAgent
-from swe_sdk.agents.contract import AgentEnd, AgentNeeds, Episode, Step
+from swe_sdk.agents.contract import AgentEnd, AgentNeeds, EndReason, Episode, Step
 from swe_sdk.config import ModelConfig
 from swe_sdk.errors import InputError
 from swe_sdk.model.task import Task
@@ -109,6 +110,50 @@ async def test_an_endpoint_that_is_gone_is_a_mask(local_provider: LocalProvider,
     with run:
         assert run.metrics.masked_by_kind == {"model_unreachable": 1}
         assert run.metrics.mean_reward is None
+
+
+class Insatiable(Obedient):
+    """Asks until it is refused, and then says what ``reason`` says."""
+
+    def __init__(self, reason: EndReason) -> None:
+        self.reason = reason
+
+    async def run(self, episode: Episode) -> AgentEnd:
+        try:
+            while True:
+                await super().run(episode)
+        except KeyError:
+            return AgentEnd(reason=self.reason, message="refused")
+
+
+@pytest.mark.parametrize(
+    ("limit", "calls"),
+    [({"max_calls_per_attempt": 3}, 3), ({"max_tokens_per_attempt": 16}, 2)],
+    ids=["calls", "tokens"],
+)
+@pytest.mark.parametrize("reason", ["error", "done"])
+async def test_an_attempt_gets_no_more_of_the_model_than_it_may_use(
+    limit: dict[str, int], calls: int, reason: EndReason, local_provider: LocalProvider, task: Task
+) -> None:
+    """And what it has done by then is graded: of a limit nothing is masked."""
+    async with ScriptedModel([say(ANSWER)], title=None) as model:
+        endpoint = swe.ModelEndpoint(base_url=model.url, model="scripted")
+        agent: Any = Insatiable(reason)
+        run = await aio.run(
+            task, agent, model=endpoint, provider=local_provider, policy="nemo_gym", progress=False, **limit
+        )
+        assert model.turns == [0] * calls
+    with run:
+        rollout = run.rollouts[task.instance_id]
+        outcome = rollout.outcome
+        assert outcome is not None
+        assert (outcome.status, outcome.mask and outcome.mask.kind) == (
+            ("resolved", None) if reason == "done" else ("masked", "step_limit")
+        ), "NeMo Gym's rule takes no success at a limit"
+        assert "model_allowance_spent" in outcome.flags
+        assert ("agent_step_limit" in outcome.flags) == (reason == "error")
+        assert len(rollout.model_calls) == calls
+        assert {name: getattr(run.config, name) for name in limit} == limit
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8000", "https://user@host/v1", "ftp://host"])

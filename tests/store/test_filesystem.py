@@ -10,6 +10,9 @@ import pytest
 from swe_sdk.errors import InputError
 from swe_sdk.store import filesystem
 from swe_sdk.store.filesystem import FileSystem, file_system, local_index_folder
+from swe_sdk.store.index import open_index
+from swe_sdk.store.index_files import index_file
+from swe_sdk.store.writer import RunWriter
 
 MOUNTS = r"""
 21 1 254:0 / / rw shared:1 - ext4 /dev/vda rw
@@ -57,3 +60,27 @@ def test_indexes_are_kept_on_a_local_disk(tmp_path, monkeypatch):
     (tmp_path / "swe_sdk-index-12345").mkdir()
     with pytest.raises(InputError, match="another user"):
         local_index_folder()
+
+
+def test_a_home_that_cannot_be_written_hides_no_run(tmp_path, monkeypatch):
+    """As in many containers; whoever has named a folder hears that it will not do."""
+    monkeypatch.delenv("SWE_SDK_INDEX")
+    monkeypatch.setenv("SWE_SDK_STATE", str(tmp_path / "home" / "state"))
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    assert local_index_folder() == tmp_path / "home" / "state" / "index"
+    monkeypatch.setattr(os, "access", lambda path, _mode: "home" not in str(path))
+    assert local_index_folder() == tmp_path / f"swe_sdk-index-{os.getuid()}"
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("SWE_SDK_INDEX", str(tmp_path / "file"))
+    with pytest.raises(InputError, match="cannot make the folder of indexes") as caught:
+        local_index_folder()
+    assert "SWE_SDK_INDEX" in caught.value.remedy
+
+
+def test_an_index_that_cannot_be_made_says_what_to_do(tmp_path):
+    RunWriter(tmp_path / "run").close()
+    file = index_file(tmp_path / "run", tmp_path / "ix")
+    file.mkdir()
+    with pytest.raises(InputError, match="cannot use the index") as caught:
+        open_index(tmp_path / "run", index_dir=tmp_path / "ix")
+    assert "SWE_SDK_INDEX" in caught.value.remedy

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -212,3 +213,23 @@ def test_compression_makes_way_for_a_full_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "open", full)
     assert compress_file(path) == path
     assert [p.name for p in tmp_path.iterdir()] == ["log"]
+
+
+def test_what_unpacks_to_more_than_it_says_is_not_unpacked(tmp_path):
+    """A run directory may come from elsewhere: 50 kB that would be 50 MB."""
+    (tmp_path / "log").write_bytes(b"a" * 10)
+    honest = frames.pack(b"a" * 10)
+    bomb = bytearray(frames.pack(b"\0" * (50 << 20)))
+    at = len(frames._FIXED)
+    _length, _name, _part, stored, _raw, newlines = frames._EXTRA.unpack_from(bomb, at)
+    frames._EXTRA.pack_into(bomb, at, 16, b"SW", 12, stored, 10, newlines)
+    (tmp_path / "bomb.gz").write_bytes(honest + bomb)
+    tracemalloc.start()
+    try:
+        with WindowedFile(tmp_path / "bomb") as file:
+            assert file.read_window(0, 10) == b"a" * 10
+            with pytest.raises(InputError, match="damaged"):
+                file.read_window(10, 10)
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()

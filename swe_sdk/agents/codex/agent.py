@@ -8,7 +8,7 @@ from anyio import to_thread
 from pydantic import Field
 
 from swe_sdk.agents.codex.config import KEY_VARIABLE, configuration
-from swe_sdk.agents.codex.events import EventReader
+from swe_sdk.agents.codex.events import NEW, EventReader
 from swe_sdk.agents.contract import AgentEnd, AgentNeeds, Episode, Tier
 from swe_sdk.agents.harnesses import HARNESSES, ensure_harness, need_harness
 from swe_sdk.agents.in_box.program import AGENTS, STATE, need_model
@@ -29,8 +29,8 @@ _COMMAND = (f"{_AT}/bin/codex", "exec", "--json", "--skip-git-repo-check")
 class Codex(Record):
     """Codex' ``exec`` command, as one program in the box; the tree afterwards is the patch.
 
-    It speaks the responses interface: the endpoint must have ``/v1/responses``. A parked episode is ended between two
-    of its commands, and goes on with the words of ``go_on`` as one further message.
+    It speaks the responses interface: the endpoint must have ``/v1/responses``. A parked episode stands where it waits
+    for the model. Elsewhere it goes on from there with the words of ``go_on`` as one further message.
     """
 
     name: ClassVar[str] = _HARNESS
@@ -41,7 +41,7 @@ class Codex(Record):
     prompt: str = ISSUE_PROMPT
     """What it is told, with ``{problem_statement}``, ``{workdir}`` and ``{hints}``."""
     go_on: str = "Continue."
-    """What it is told after a park."""
+    """What it is told where it goes on in another process."""
     context_tokens: int = Field(default=128_000, ge=1)
     """Of the model: before they are full, it sums up what it has."""
     model_timeout_s: float = Field(default=600.0, gt=0)
@@ -66,20 +66,12 @@ class Codex(Record):
         await to_thread.run_sync(ensure_harness, _HARNESS, abandon_on_cancel=True)
 
     async def run(self, episode: Episode) -> AgentEnd:
-        """One episode, or the rest of one: a process for each stretch between two parks."""
-        saved = episode.saved or {"thread": None, "n_steps": 0, "actions": 0}
-        while True:
-            reader = EventReader(
-                episode, first_step=saved["n_steps"], actions=saved["actions"], max_actions=self.max_actions
-            )
-            result = await self._stretch(episode, reader, saved["thread"])
-            if result is not None or reader.stop != "parked":
-                return reader.end(result)
-            thread = reader.thread or saved["thread"]
-            saved = {"thread": thread, "n_steps": reader.n_steps, "actions": reader.actions}
-            await episode.boundary(saved)
+        """One episode, or the rest of one."""
+        saved = {**NEW, **(episode.saved or {})}
+        reader = EventReader(episode, saved=saved, max_actions=self.max_actions)
+        return reader.end(await self._process(episode, reader, saved["thread"]))
 
-    async def _stretch(self, episode: Episode, reader: EventReader, thread: str | None) -> ExecResult | None:
+    async def _process(self, episode: Episode, reader: EventReader, thread: str | None) -> ExecResult | None:
         """Its process, to its end; None where we ended it."""
         model, url = need_model(episode, _HARNESS)
         config = configuration(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import anyio
@@ -16,7 +16,9 @@ from swe_sdk.model.exec_result import ExecResult
 
 _CONTEXT = ("context window", "context length", "context_length")
 _TALK = ("agent_message", "error", "reasoning", "todo_list")
-Stop = Literal["parked", "step_limit"]
+Stop = Literal["step_limit"]
+NEW: Mapping[str, Any] = {"thread": None, "n_steps": 0, "actions": 0}
+"""The state of an episode that begins."""
 
 
 class EventReader:
@@ -30,25 +32,22 @@ class EventReader:
         self,
         episode: Episode,
         *,
-        first_step: int,
-        actions: int,
+        saved: Mapping[str, Any],
         max_actions: int,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._episode = episode
         self._clock = clock
         self._since = clock()
-        self._open: set[str] = set()
         self._last_message = ""
         self._failure: str | None = None
-        self._is_asked_to_park = False
         self._stopped = anyio.Event()
         self._max_actions = max_actions
         self.stop: Stop | None = None
         """Why it must be ended."""
-        self.thread: str | None = None
-        self.n_steps = first_step
-        self.actions = actions
+        self.thread: str | None = saved["thread"]
+        self.n_steps: int = saved["n_steps"]
+        self.actions: int = saved["actions"]
         """Commands and changes so far."""
 
     def take(self, line: dict[str, Any]) -> None:
@@ -56,20 +55,17 @@ class EventReader:
         item = table(line, "item")
         match line.get("type"):
             case "thread.started":
-                self.thread = text(line.get("thread_id")) or None
-            case "item.started":
-                self._open.add(text(item.get("id")))
+                self.thread = text(line.get("thread_id")) or self.thread
             case "item.completed":
-                self._open.discard(text(item.get("id")))
                 self._item(item)
             case "turn.completed":
                 self._turn(table(line, "usage"))
             case "turn.failed":
                 self._failure = text(table(line, "error").get("message")) or "the turn failed"
 
-    def park(self) -> None:
-        """End it as soon as none of its commands runs."""
-        self._is_asked_to_park = True
+    def state(self) -> dict[str, Any]:
+        """Where it stands while it waits for the model."""
+        return {"thread": self.thread, "n_steps": self.n_steps, "actions": self.actions}
 
     async def wait_stop(self) -> None:
         """Until it must be ended."""
@@ -101,8 +97,6 @@ class EventReader:
         self._record("action", f"{kind}: {what}", about)
         if self.actions >= self._max_actions:
             self._end("step_limit")
-        elif self._is_asked_to_park and not self._open:
-            self._end("parked")
 
     def _talk(self, kind: str, words: str) -> None:
         if kind == "agent_message":

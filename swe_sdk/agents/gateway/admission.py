@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -145,6 +145,11 @@ class OpenCalls:
     def of(self, rollout_id: str | None = None) -> list[OpenCall]:
         """Those of one rollout, or all."""
         return [call for call in self._calls.values() if rollout_id in (None, call.rollout_id)]
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until something is so of the calls."""
+        while not holds():
+            await self._changed.wait()
 
     async def quiet(self, rollout_id: str | None, timeout_s: float | None) -> tuple[CallView, ...]:
         """Wait until nothing is being delivered; what still is when the time is over."""

@@ -25,7 +25,7 @@ from swe_sdk.agents.gateway.endpoint import ModelEndpoint
 from swe_sdk.agents.gateway.exchange import BodyTooLarge, Exchange
 from swe_sdk.agents.gateway.ledger import Ledger
 from swe_sdk.agents.gateway.refusals import Refusal
-from swe_sdk.agents.gateway.routes import ROUTES, Asked, Target, read_body, read_path
+from swe_sdk.agents.gateway.routes import ROUTES, Asked, Target, headers_fit, read_body, read_path
 from swe_sdk.agents.gateway.serving import HttpService, listen_on
 from swe_sdk.agents.gateway.session import GatewaySession, digest_of
 from swe_sdk.agents.gateway.settings import GatewaySettings, ModelAllowance, ModelUsage
@@ -165,6 +165,8 @@ class Gateway:
             await _refuse(exchange, refusals.UNKNOWN_KEY, target.route)
         elif exchange.method == "GET" and target.route == "/models":
             await exchange.reply_json(200, {"object": "list", "data": [_model(name) for name in self.endpoint.models]})
+        elif not headers_fit(exchange.headers):
+            await _refuse(exchange, refusals.HEADERS_TOO_LARGE, target.route)
         elif exchange.method == "POST" and target.route in ROUTES:
             await self._take(exchange, session, target.route)
         else:
@@ -196,10 +198,13 @@ class Gateway:
             return refusals.NO_REQUEST
         if asked.model not in self.endpoint.models:
             return refusals.unknown_model(asked.model)
-        return None if session.may_call() else refusals.SPENT
+        if session.may_call():
+            return None
+        session.refused += 1
+        return refusals.SPENT
 
     async def _run(self, exchange: Exchange, session: GatewaySession, route: str, asked: Asked, body: bytes) -> None:
-        gates = (self._gate, session.gate)
+        gates = (self._gate, session.gate, session.parking)
         call = OpenCall(new_id("call"), session.rollout_id, session.attempt, route, gates)
         course = Course(self._desk, session, exchange, call, asked, body)
         self._calls.add(call)

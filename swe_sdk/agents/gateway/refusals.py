@@ -31,6 +31,7 @@ class Refusal:
 UNKNOWN_KEY = Refusal(401, "invalid_api_key", "Incorrect API key provided.")
 UNKNOWN_PATH = Refusal(404, "unknown_url", "The model gateway does not serve this path.")
 TOO_LARGE = Refusal(413, "request_too_large", "The request is larger than the model gateway takes.")
+HEADERS_TOO_LARGE = Refusal(431, "headers_too_large", "The headers are larger than the model gateway passes on.")
 NO_REQUEST = Refusal(400, "invalid_json", "The body is not a JSON object with a model.")
 SPENT = Refusal(403, "allowance_spent", "This attempt may make no further calls of the model.")
 UNREACHABLE = Refusal(503, "endpoint_unreachable", "The model endpoint cannot be reached.")

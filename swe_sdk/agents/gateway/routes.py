@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,9 @@ ROUTES = frozenset(
 """Paths below the base URL that are passed on, by POST. The endpoint's files, jobs and accounts are out of reach."""
 _FORWARDED = ("content-type", "accept", "user-agent", "idempotency-key", "openai-beta")
 _FORWARDED_FAMILIES = ("anthropic-",)
+HEADERS_BYTES = 4 << 10
+"""Of forwarded headers: servers take 8 KiB and more, and some break the connection beyond what they take."""
+_PRINTABLE = re.compile(rb"[\x20-\x7e]*")
 _DROPPED = (
     *("connection", "keep-alive", "proxy-authenticate", "te", "trailer", "transfer-encoding", "upgrade"),  # of one hop
     *("content-length", "date", "server"),
@@ -67,13 +71,24 @@ class _Members(list[tuple[str, Any]]):
     """Of an object, repeated ones included."""
 
 
-def request_headers(headers: Headers, api_key: str | None, route: str) -> Headers:
-    """The headers that go to the endpoint: those that say how to read the request, and the user's own key."""
-    kept = [
+def forwarded_headers(headers: Headers) -> Headers:
+    """Those of an agent's that say how to read its request; of plain text, for no endpoint stumbles over that."""
+    return [
         (name, value)
         for name, value in headers
-        if name.decode("latin-1") in _FORWARDED or name.decode("latin-1").startswith(_FORWARDED_FAMILIES)
+        if (name.decode("latin-1") in _FORWARDED or name.decode("latin-1").startswith(_FORWARDED_FAMILIES))
+        and _PRINTABLE.fullmatch(value)
     ]
+
+
+def headers_fit(headers: Headers) -> bool:
+    """Whether an endpoint will take as many as an agent wants forwarded."""
+    return sum(len(name) + len(value) + 4 for name, value in forwarded_headers(headers)) <= HEADERS_BYTES
+
+
+def request_headers(headers: Headers, api_key: str | None, route: str) -> Headers:
+    """The headers that go to the endpoint: those that say how to read the request, and the user's own key."""
+    kept = forwarded_headers(headers)
     kept.append((b"accept-encoding", b"identity"))  # the ledger keeps what was said, not how it was packed
     if api_key:
         secret = api_key.encode("latin-1")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import anyio
 from pydantic import SecretStr
@@ -34,9 +36,13 @@ class GatewaySession:
         self.key = SecretStr(_PREFIX + secrets.token_urlsafe(32))
         self.usage = used
         """Of the attempt, and of the ones before it whose usage it was started with."""
+        self.refused = 0
+        """Calls that were refused because its allowance was spent."""
         self.trouble: SweError | None = None
         """The failure of the endpoint that the attempt has not got over: that of its last answered call, if any."""
         self.gate = Gate()
+        self.parking = Gate()
+        """The agent's own: see :meth:`held_at_call`."""
         self.limiter = anyio.CapacityLimiter(settings.calls_per_rollout)
         self._room_bytes = settings.recorded_bytes
         self._calls = calls
@@ -62,6 +68,19 @@ class GatewaySession:
     def is_spent(self) -> bool:
         """Whether no further call is allowed."""
         return not self.usage.is_within(self.allowance)
+
+    @asynccontextmanager
+    async def held_at_call(self) -> AsyncIterator[None]:
+        """Hold its calls until the block is left; the block begins once one waits and none is being delivered.
+
+        Whoever made that call stands still meanwhile, and has seen nothing of its answer.
+        """
+        self.parking.hold()
+        try:
+            await self._calls.until(lambda: self.awaiting_model)
+            yield
+        finally:
+            self.parking.release()
 
     def hold(self) -> None:
         """Hold its calls from now on; see :meth:`swe_sdk.agents.gateway.gateway.Gateway.hold`."""

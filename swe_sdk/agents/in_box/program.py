@@ -28,8 +28,9 @@ async def run_program(
     on_object: Callable[[dict[str, Any]], None],
     on_complaint: Callable[[bytes], None] | None = None,
     stdin: bytes = b"",
+    cwd: str | None = None,
 ) -> ExecResult:
-    """Run it to its end in the repository; ``SandboxLost`` where the box died.
+    """Run it to its end in the repository, or in ``cwd``; ``SandboxLost`` where the box died.
 
     Standard output is kept as the transcript ``<name>.jsonl``, and the JSON objects on its lines go to ``on_object``;
     standard error as ``<name>.stderr``, and its lines go to ``on_complaint``. Both are called as output comes.
@@ -49,7 +50,7 @@ async def run_program(
                 on_object(value)
 
     result = await episode.box.exec(
-        command, cwd=episode.task.workdir, env=env, stdin=stdin, output_bytes=_KEPT_BYTES, on_output=take
+        command, cwd=cwd or episode.task.workdir, env=env, stdin=stdin, output_bytes=_KEPT_BYTES, on_output=take
     )
     if result.status == "lost":
         raise SandboxLost(f"box {episode.box.id} died under {name}")

@@ -71,7 +71,7 @@ class MiniSweAgent(Record):
         await anyio.to_thread.run_sync(ensure_harness, _HARNESS, abandon_on_cancel=True)
 
     async def run(self, episode: Episode) -> AgentEnd:
-        """One episode, or the rest of one."""
+        """One episode, or the rest of one. ``HarnessUnavailable`` without a model, or where it is not installed."""
         if episode.model is None:
             raise HarnessUnavailable(_HARNESS, "it needs a model", remedy="give the run a model")
         directory = await anyio.to_thread.run_sync(need_harness, _HARNESS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any, ClassVar
 
 from anyio import to_thread
@@ -13,41 +15,31 @@ from swe_sdk.agents.in_box.program import AGENTS, STATE, need_model
 from swe_sdk.agents.in_box.prompt import ISSUE_PROMPT, issue_prompt
 from swe_sdk.agents.in_box.watched import run_watched
 from swe_sdk.agents.opencode.config import configuration, environment
-from swe_sdk.agents.opencode.events import EventReader
-from swe_sdk.model.exec_result import ExecResult
+from swe_sdk.agents.opencode.events import NEW, EventReader
 from swe_sdk.model.record import Record
 from swe_sdk.sandbox.contract import Mount
 
 _HARNESS = "opencode"
 _AT = f"{AGENTS}/{_HARNESS}"
 _STATE = f"{STATE}/opencode"
-_COMMAND = (
-    f"{_AT}/bin/opencode",
-    "run",
-    "--format",
-    "json",
-    "--pure",
-    "--print-logs",
-    "--log-level",
-    "ERROR",
-)  # with a title of ours it makes no further model call for one
+_DRIVER = f"{AGENTS}/opencode_driver.mjs"
+_COMMAND = (f"{_AT}/bin/opencode", "run", _DRIVER)
+"""Its program has a runtime within, and is that where a variable says so."""
 
 
 class OpenCode(Record):
-    """OpenCode's ``run`` command, as one program in the box; the tree afterwards is the patch.
+    """OpenCode's server with one session, as one program in the box; the tree afterwards is the patch.
 
-    A parked episode is ended between two model calls, and goes on with the words of ``go_on`` as one further message.
+    A parked episode stands where it waits for the model. Elsewhere it goes on from there, with its history as it was.
     """
 
     name: ClassVar[str] = _HARNESS
-    tier: ClassVar[Tier] = "paused"
+    tier: ClassVar[Tier] = "exact"
 
     max_steps: int = Field(default=250, ge=1)
     """Model calls, after which it is ended."""
     prompt: str = ISSUE_PROMPT
     """What it is told, with ``{problem_statement}``, ``{workdir}`` and ``{hints}``."""
-    go_on: str = "Continue."
-    """What it is told after a park."""
     context_tokens: int = Field(default=128_000, ge=1)
     """Of the model: before they are full, it sums up what it has."""
     output_tokens: int = Field(default=8192, ge=1)
@@ -64,42 +56,38 @@ class OpenCode(Record):
 
     @property
     def needs(self) -> AgentNeeds:
-        """Its program. ``HarnessUnavailable`` before :meth:`prepare`."""
-        return AgentNeeds(egress="model", mounts=(Mount(source=str(need_harness(_HARNESS)), target=_AT),))
+        """Its program, and ours. ``HarnessUnavailable`` before :meth:`prepare`."""
+        driver = Path(__file__).parent / "driver.mjs"
+        mounts = (Mount(source=str(need_harness(_HARNESS)), target=_AT), Mount(source=str(driver), target=_DRIVER))
+        return AgentNeeds(egress="model", mounts=mounts)
 
     async def prepare(self) -> None:
         """Fetch it, if it is not there yet."""
         await to_thread.run_sync(ensure_harness, _HARNESS, abandon_on_cancel=True)
 
     async def run(self, episode: Episode) -> AgentEnd:
-        """One episode, or the rest of one: a process for each stretch between two parks."""
-        saved = episode.saved or {"session": None, "n_steps": 0, "calls": 0}
-        while True:
-            reader = EventReader(
-                episode,
-                first_step=saved["n_steps"],
-                calls=saved["calls"],
-                max_calls=self.max_steps,
-                max_failures=self.model_tries,
-            )
-            result = await self._stretch(episode, reader, saved["session"])
-            if result is not None or reader.stop != "parked":
-                return reader.end(result)
-            saved = {"session": reader.session, "n_steps": reader.n_steps, "calls": reader.calls}
-            await episode.boundary(saved)
-
-    async def _stretch(self, episode: Episode, reader: EventReader, session: str | None) -> ExecResult | None:
-        """Its process, to its end; None where we ended it."""
+        """One episode, or the rest of one."""
         model, url = need_model(episode, _HARNESS)
+        saved = {**NEW, **(episode.saved or {})}
+        reader = EventReader(episode, saved=saved, max_calls=self.max_steps, max_failures=self.model_tries)
         config = configuration(
             model.name, url, context_tokens=self.context_tokens, output_tokens=self.output_tokens, more=self.config
         )
-        return await run_watched(
+        request = {
+            "workdir": episode.task.workdir,
+            "session": saved["session"],
+            "seen": saved["seen"],
+            "title": episode.rollout_id,  # with one of ours it makes no model call for it
+            "prompt": issue_prompt(self.prompt, episode.task),
+        }
+        result = await run_watched(
             episode,
             _HARNESS,
-            [*_COMMAND, *(["--session", session] if session else ["--title", episode.rollout_id])],
+            _COMMAND,
             reader,
-            env=environment(_STATE, config, model.api_key.get_secret_value()),
-            stdin=(self.go_on if session else issue_prompt(self.prompt, episode.task)).encode(),
+            env={**environment(_STATE, config, model.api_key.get_secret_value()), "BUN_BE_BUN": "1"},
+            stdin=json.dumps(request).encode(),
+            cwd="/",  # the runtime would obey files of the repository
             on_complaint=reader.complain,
         )
+        return reader.end(result)

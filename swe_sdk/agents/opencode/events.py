@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
 
 import anyio
 
@@ -18,7 +18,20 @@ _FAILED_CALL = b'message="stream error"'
 """In its log, for each model call that failed; those that it tries again are reported nowhere else."""
 _MODEL_ERRORS = ("APIError", "ProviderAuthError", "ContextOverflowError")
 _KEPT_CHARS = 20_000
-Stop = Literal["parked", "step_limit", "model_failed"]
+_MOST_PARTS = 1000
+"""Texts, and tools, of one step: whatever the box prints, little of it is kept until the step is over."""
+NEW: Mapping[str, Any] = {"session": None, "n_steps": 0, "calls": 0, "seen": None}
+"""The state of an episode that begins."""
+Stop = Literal["step_limit", "model_failed"]
+
+
+class _Tool(NamedTuple):
+    """What is kept of a tool's use."""
+
+    name: str
+    called: str
+    seconds: float
+    outcome: dict[str, Any]
 
 
 class EventReader:
@@ -31,8 +44,7 @@ class EventReader:
         self,
         episode: Episode,
         *,
-        first_step: int,
-        calls: int,
+        saved: Mapping[str, Any],
         max_calls: int,
         max_failures: int,
         clock: Callable[[], float] = time.monotonic,
@@ -44,16 +56,17 @@ class EventReader:
         self._failures = 0
         self._failure = ""
         self._texts: list[str] = []
-        self._tools: list[dict[str, Any]] = []
+        self._tools: list[_Tool] = []
         self._error: dict[str, Any] | None = None
-        self._is_asked_to_park = False
         self._stopped = anyio.Event()
         self.stop: Stop | None = None
         """Why it must be ended."""
-        self.session: str | None = None
-        self.n_steps = first_step
-        self.calls = calls
+        self.session: str | None = saved["session"]
+        self.n_steps: int = saved["n_steps"]
+        self.calls: int = saved["calls"]
         """Model calls that were answered."""
+        self.seen: str | None = saved["seen"]
+        """The part that ended the last step which was recorded."""
 
     def take(self, line: dict[str, Any]) -> None:
         """One of its lines."""
@@ -61,9 +74,9 @@ class EventReader:
         self.session = self.session or text(line.get("sessionID")) or None
         match line.get("type"):
             case "text" if not line.get("synthetic") and not part.get("synthetic"):
-                self._texts.append(text(part.get("text"), _KEPT_CHARS))
-            case "tool_use":
-                self._tools.append(part)
+                self._texts = [*self._texts, text(part.get("text"), _KEPT_CHARS)][-_MOST_PARTS:]
+            case "tool_use" if len(self._tools) < _MOST_PARTS:
+                self._tools.append(_Tool(text(part.get("tool")), _called(part), _seconds(part), _outcome(part)))
             case "step_finish":
                 self._finish(part)
             case "error":
@@ -74,13 +87,13 @@ class EventReader:
         if _FAILED_CALL not in line:
             return
         self._failures += 1
-        self._failure = line.rpartition(b"error.error=")[2].decode("utf-8", "replace").strip('"')
+        self._failure = line.rpartition(b"error.error=")[2][:2000].decode("utf-8", "replace").strip('"')
         if self._failures >= self._max_failures:
             self._end("model_failed")
 
-    def park(self) -> None:
-        """End it after the step that is under way."""
-        self._is_asked_to_park = True
+    def state(self) -> dict[str, Any]:
+        """Where it stands while it waits for the model."""
+        return {"session": self.session, "n_steps": self.n_steps, "calls": self.calls, "seen": self.seen}
 
     async def wait_stop(self) -> None:
         """Until it must be ended."""
@@ -104,14 +117,13 @@ class EventReader:
 
     def _finish(self, part: dict[str, Any]) -> None:
         self.calls += 1
+        self.seen = text(part.get("id")) or None
         self._failures, self._error = 0, None
         reason = part.get("reason")
         last = self._texts
         self._flush(part)
         if reason == "stop":
             self._texts = last
-        elif self._is_asked_to_park:
-            self._end("parked")
         elif self.calls >= self._max_calls:
             self._end("step_limit")
 
@@ -119,18 +131,17 @@ class EventReader:
         """Record the step that is over, or what there is of it."""
         tools, texts = self._tools, self._texts
         self._tools, self._texts = [], [] if finish else texts
-        seconds = [_seconds(tool) for tool in tools]
         now = self._clock()
-        own = max(0.0, now - self._since - sum(seconds))
+        own = max(0.0, now - self._since - sum(tool.seconds for tool in tools))
         self._since = now
         if finish:
-            said = " ".join(texts) or ", ".join(text(tool.get("tool")) for tool in tools)
+            said = " ".join(texts) or ", ".join(tool.name for tool in tools)
             used = table(finish, "tokens")
             data = small(finish_reason=finish.get("reason"), cost=finish.get("cost"))
             tokens = {"tokens_in": count(used.get("input")), "tokens_out": count(used.get("output"))}
             self._record("model", said, own, data, **tokens)
-        for tool, took in zip(tools, seconds, strict=True):
-            self._record("action", _called(tool), took, _outcome(tool))
+        for tool in tools:
+            self._record("action", tool.called, tool.seconds, tool.outcome)
 
     def _record(
         self, kind: Literal["model", "action"], summary: str, seconds: float, data: dict[str, Any], **tokens: int

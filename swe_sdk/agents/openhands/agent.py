@@ -16,8 +16,8 @@ from swe_sdk.agents.harnesses import HARNESSES, ensure_harness, need_harness
 from swe_sdk.agents.harnesses.python_packages import PythonPackages
 from swe_sdk.agents.in_box.program import AGENTS, STATE, need_model, run_program
 from swe_sdk.agents.in_box.prompt import ISSUE_PROMPT, issue_prompt
-from swe_sdk.agents.openhands.events import EventReader
-from swe_sdk.model.exec_result import ExecResult
+from swe_sdk.agents.in_box.watched import park_in_place
+from swe_sdk.agents.openhands.events import NEW, EventReader
 from swe_sdk.model.record import Record
 from swe_sdk.sandbox.contract import Mount
 
@@ -34,14 +34,13 @@ _ENV = {
     "OTEL_SDK_DISABLED": "true",
     "DO_NOT_TRACK": "1",
 }
-_NEW = f"rm -f {_STATE}/pid"  # in a box that was restored it would name another process
-_PAUSE = f'until kill -USR1 "$(cat {_STATE}/pid)"; do sleep 0.1; done 2> /dev/null'
 
 
 class OpenHands(Record):
     """OpenHands' SDK with its terminal and file editor, as one program in the box; the tree afterwards is the patch.
 
-    A parked episode stops at the end of a step (a model call and its tools) and goes on with the next one.
+    A parked episode stands between two steps (a model call and its tools), where it waits for the model. Elsewhere it
+    goes on with the next one; only what its shell knew is lost.
     """
 
     name: ClassVar[str] = _HARNESS
@@ -75,35 +74,25 @@ class OpenHands(Record):
         await to_thread.run_sync(ensure_harness, _HARNESS, abandon_on_cancel=True)
 
     async def run(self, episode: Episode) -> AgentEnd:
-        """One episode, or the rest of one: a process for each stretch between two parks."""
-        saved = episode.saved or {"n_steps": 0, "n_calls": 0}
-        is_new = episode.saved is None
-        while True:
-            reader = EventReader(episode, saved["n_steps"])
-            result = await self._stretch(episode, reader, is_new=is_new, n_calls=saved["n_calls"])
-            if not reader.is_paused:
-                return reader.end(result)
-            saved = {"n_steps": reader.n_steps, "n_calls": saved["n_calls"] + reader.n_calls}
-            is_new = False
-            await episode.boundary(saved)
-
-    async def _stretch(self, episode: Episode, reader: EventReader, *, is_new: bool, n_calls: int) -> ExecResult:
+        """One episode, or the rest of one."""
         model, url = need_model(episode, _HARNESS)
+        saved = {**NEW, **(episode.saved or {})}
+        reader = EventReader(episode, saved)
         request = {
             "workdir": episode.task.workdir,
             "state": _STATE,
             "conversation_id": str(uuid.UUID(_CONVERSATION)),
-            "prompt": issue_prompt(self.prompt, episode.task) if is_new else None,
+            "prompt": issue_prompt(self.prompt, episode.task) if episode.saved is None else None,
+            "seen": saved["seen"],
             "model": model.name,
             "base_url": url,
-            "max_iterations": max(1, self.max_iterations - n_calls),
+            "max_iterations": max(1, self.max_iterations - saved["n_calls"]),
             "llm": {"num_retries": self.model_tries - 1, "timeout": self.model_timeout_s, **self.llm},
         }
         harness = HARNESSES[_HARNESS]
         assert isinstance(harness, PythonPackages)
-        await episode.box.exec(_NEW, cwd="/")
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_pause_when_asked, episode)
+            tasks.start_soon(park_in_place, episode, reader.state)
             result = await run_program(
                 episode,
                 _HARNESS,
@@ -113,10 +102,4 @@ class OpenHands(Record):
                 on_object=reader.take,
             )
             tasks.cancel_scope.cancel()
-        return result
-
-
-async def _pause_when_asked(episode: Episode) -> None:
-    await episode.wait_park_requested()
-    await episode.box.exec(_PAUSE)
-    await anyio.sleep_forever()
+        return reader.end(result)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from swe_sdk.agents.contract import AgentEnd, Episode, Step
@@ -12,22 +13,30 @@ from swe_sdk.agents.loose import count, small, table, text
 from swe_sdk.agents.summary import model_failure, one_line
 from swe_sdk.model.exec_result import ExecResult
 
+NEW: Mapping[str, Any] = {"n_steps": 0, "n_calls": 0, "seen": None}
+"""The state of an episode that begins."""
+_RESPONSES = 100
+"""Ids of replies that are remembered: tool calls of one follow each other closely."""
 _CONTEXT = ("LLMContextWindowExceedError", "LLMContextWindowTooSmallError")
 
 
 class EventReader:
     """Records what the runner prints, as it comes; afterwards :meth:`end` says how it ended."""
 
-    def __init__(self, episode: Episode, first_step: int = 0, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, episode: Episode, saved: Mapping[str, Any], *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._episode = episode
         self._clock = clock
         self._since = clock()
-        self._responses: set[str] = set()
+        self._responses: deque[str] = deque(maxlen=_RESPONSES)
         self._finish = ""
         self._end: dict[str, Any] | None = None
-        self.n_steps = first_step
-        self.n_calls = 0
+        self.n_steps: int = saved["n_steps"]
+        self.n_calls: int = saved["n_calls"]
         """Model calls that were answered."""
+        self.seen: str | None = saved["seen"]
+        """The event that was heard last."""
 
     def take(self, line: dict[str, Any]) -> None:
         """One object that the runner printed."""
@@ -36,10 +45,9 @@ class EventReader:
         else:
             self._event(table(line, "event"), table(line, "usage"))
 
-    @property
-    def is_paused(self) -> bool:
-        """Whether it stopped because it was asked to."""
-        return self._end is not None and self._end.get("status") == "paused"
+    def state(self) -> dict[str, Any]:
+        """Where it stands while it waits for the model."""
+        return {"n_steps": self.n_steps, "n_calls": self.n_calls, "seen": self.seen}
 
     def end(self, result: ExecResult) -> AgentEnd:
         """How it ended; ``result`` is the runner's own."""
@@ -65,17 +73,18 @@ class EventReader:
             self._observed(event)
         elif kind in ("AgentErrorEvent", "ConversationErrorEvent"):
             self._record("note", text(event.get("error")) or text(event.get("detail")) or text(kind), event=kind)
-        elif kind in ("MessageEvent", "PauseEvent"):
+        elif kind == "MessageEvent":
             self._since = self._clock()
+        self.seen = text(event.get("id")) or self.seen
 
     def _answered(self, event: dict[str, Any], usage: dict[str, Any]) -> None:
         action = table(event, "action")
         if action.get("kind") == "FinishAction":
             self._finish = text(action.get("message"))
-        response = text(event.get("llm_response_id")) or text(event.get("id"))
+        response = text(event.get("llm_response_id"), 200) or text(event.get("id"), 200)
         if response in self._responses:  # a further tool call of the same reply
             return
-        self._responses.add(response)
+        self._responses.append(response)
         self.n_calls += 1
         tokens = {"tokens_in": count(usage.get("prompt_tokens")), "tokens_out": count(usage.get("completion_tokens"))}
         self._record("model", _said(event), tokens=tokens, tool=event.get("tool_name"))

@@ -1,19 +1,16 @@
 """The program that runs OpenHands in the box, on its own interpreter: started by path, it knows nothing of swe_sdk.
 
-It reads one JSON object from standard input, and prints one for each event of the conversation and one for its end.
-Signalled (USR1), it stops at the end of the step, with everything on disk: the next run goes on from there.
+It reads one JSON object from standard input, and prints one for each event of the conversation and one for its end. A
+conversation that is there goes on where it stands, and what it said after the event ``seen`` is printed first.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import threading
-import time
 import uuid
-from pathlib import Path
 from typing import Any, TextIO
 
 from openhands.sdk import LLM, Agent, Conversation, Tool
@@ -22,7 +19,6 @@ from openhands.tools.file_editor import FileEditorTool
 from openhands.tools.terminal import TerminalTool
 from pydantic import SecretStr
 
-PID_FILE = "pid"
 _MODEL_PACKAGES = ("openhands.sdk.llm", "litellm", "openai", "httpx")
 
 
@@ -46,14 +42,14 @@ class Run:
 
     def __init__(self, request: dict[str, Any], report: Report) -> None:
         self._report = report
-        self._state = Path(request["state"])
         self._prompt: str | None = request["prompt"]
+        self._seen: str | None = request["seen"]
         self._last_error: dict[str, Any] | None = None
         tools = [Tool(name=TerminalTool.name), Tool(name=FileEditorTool.name)]
         self._conversation = Conversation(
             agent=Agent(llm=_llm(request), tools=tools),
             workspace=request["workdir"],
-            persistence_dir=str(self._state),
+            persistence_dir=request["state"],
             conversation_id=uuid.UUID(request["conversation_id"]),
             visualizer=None,
             callbacks=[self._heard],
@@ -63,11 +59,11 @@ class Run:
 
     def to_its_end(self) -> None:
         """Run it, and say how it ended."""
-        signal.signal(signal.SIGUSR1, lambda *_: threading.Thread(target=self._pause, daemon=True).start())
-        (self._state / PID_FILE).write_text(str(os.getpid()))  # from here on it may be signalled
         error: BaseException | None = None
         try:
-            if self._prompt is not None:
+            if self._prompt is None:
+                self._catch_up()
+            else:
                 self._conversation.send_message(self._prompt)
             self._conversation.run()
         except ConversationRunError as failed:
@@ -75,11 +71,12 @@ class Run:
         self._report.say({"end": {"status": self._conversation.state.execution_status.value, **self._said(error)}})
         self._conversation.close()
 
-    def _pause(self) -> None:
-        """Ask until it is heard: what is asked before the conversation runs is forgotten."""
-        while True:
-            self._conversation.pause()
-            time.sleep(0.1)
+    def _catch_up(self) -> None:
+        """Print what the process before has said and nobody has heard: it was ended meanwhile."""
+        events = list(self._conversation.state.events)
+        heard = [number for number, event in enumerate(events) if event.id == self._seen]
+        for event in events[heard[-1] + 1 :] if heard else events:
+            self._heard(event)
 
     def _heard(self, event: Any) -> None:
         if type(event).__name__ == "ConversationErrorEvent":

@@ -30,6 +30,8 @@ from swe_sdk.checkpoint.waiting import Background, Changes, Clock, within
 
 R = TypeVar("R", bound=CheckpointRecord)
 POLL_S = 1.0
+LEASE_POLL_S = 5.0
+"""How often a lease is looked at: its clock may be set forward while we wait by another."""
 RESUME_S = 5.0
 """What a resume gets at least to clean up, however late it comes."""
 _log = logging.getLogger("swe_sdk.checkpoint")
@@ -132,7 +134,8 @@ class BaseParticipant(Generic[R]):
         while True:
             call, lease = expiry(self.control, self._clock()), self.control.lease_expires_at
             if call is None:
-                await self.changes.wait(None if lease is None else max(0.0, lease - self._clock()))
+                left = None if lease is None else lease - self._clock()
+                await self.changes.wait(None if left is None else min(max(0.0, left), LEASE_POLL_S))
                 continue
             try:
                 await self._resume(call)

@@ -148,7 +148,10 @@ class SandboxCheckpointer(ResourcesHooks):
         return state
 
     async def restore(self, states: Mapping[str, SandboxState]) -> None:
-        """Fork a sandbox for each session: all, or none and an error. All are looked at before the first is made."""
+        """Fork a sandbox for each session: all, or none and an error. All are looked at before the first is made.
+
+        Raises ``SnapshotNotFound`` where a snapshot is gone, ``CheckpointError`` for states of another provider.
+        """
         known = {snapshot.id for snapshot in await self._snapshots().snapshots()}
         for session, state in states.items():
             if state.provider_name != self.provider.name:

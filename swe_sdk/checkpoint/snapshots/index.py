@@ -10,7 +10,8 @@ Several processes may share one (the workers of a server). Plain functions that 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,8 +80,12 @@ class SnapshotIndex:
 
     # -- the journal ------------------------------------------------------------------------------------------------
 
-    def _locked(self) -> _Locked:
-        return _Locked(self)
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Within, nobody else writes, and all is known that others have written."""
+        with locked(self.path.with_suffix(".lock")):
+            self._catch_up()
+            yield
 
     def _append(self, event: dict[str, Any]) -> None:
         if not (event.get("names") or event.get("ids")):
@@ -103,32 +108,14 @@ class SnapshotIndex:
         self._read_from = (inode, self._read_from[1] + len(whole))
         for line in whole.splitlines():
             self._lines += 1
-            try:
-                event = json.loads(line)
-            except ValueError:
-                continue
-            _apply(self._entries, event)
+            with suppress(ValueError, KeyError, TypeError, AttributeError):  # half a line, or somebody else's
+                _apply(self._entries, json.loads(line))
 
     def _compact(self) -> None:
         with self._locked():
             events = [event for entry in self._entries.values() for event in _events(entry)]
             write_atomic(self.path, b"".join(json.dumps(event).encode() + b"\n" for event in events))
             self._catch_up()
-
-
-class _Locked:
-    """The index, locked and up to date."""
-
-    def __init__(self, index: SnapshotIndex) -> None:
-        self._index = index
-        self._lock = locked(index.path.with_suffix(".lock"))
-
-    def __enter__(self) -> None:
-        self._lock.__enter__()
-        self._index._catch_up()
-
-    def __exit__(self, *exception: Any) -> None:
-        self._lock.__exit__(*exception)
 
 
 def unneeded(entries: Iterable[Entry], kept: frozenset[str], provider: str) -> list[str]:

@@ -19,7 +19,8 @@ StandingState = Literal["held", "running", "restart"]
 checkpoint can hold it, and none waits."""
 PATIENCE_S = 20.0
 """How long all others stand for one that is at work, such as in a long command."""
-_WITH_BOX = ("invoke_agent", "close_agent")
+WITH_BOX = ("invoke_agent", "close_agent")
+"""Stages whose bookmark is worth nothing without the sandbox."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Standing:
     @property
     def needs_box(self) -> bool:
         """Whether its sandbox is part of where it stands."""
-        return self.mark is not None and self.mark.next in _WITH_BOX
+        return self.mark is not None and self.mark.next in WITH_BOX
 
     @property
     def bookmark(self) -> Bookmark | None:
@@ -125,6 +126,12 @@ class Census:
     def remember(self, saved: Mapping[str, Bookmark]) -> None:
         """A checkpoint is complete, and holds these."""
         self.saved = {name: mark for name, mark in saved.items() if name not in self._finished}
+
+    def waits_for(self, rollout_id: str) -> bool:
+        """Whether the open checkpoint waits for what a rollout does: not for those that it does not hold as they are,
+        and for nobody longer than :data:`PATIENCE_S`."""
+        seen = any(live.rollout_id == rollout_id for live in self._seen)
+        return seen and rollout_id not in self._left_out and time.monotonic() <= self._late_at
 
     def standings(self) -> list[Standing]:
         """All of them. While a checkpoint is open, this also stops the clocks of those who stand without parking."""

@@ -29,19 +29,26 @@ from swe_sdk.model.ids import content_key
 from swe_sdk.rollouts.live import LiveRollouts
 from swe_sdk.rollouts.plan import Planned
 from swe_sdk.rollouts.result import RolloutResult
-from swe_sdk.runs.checkpoints.census import Census
+from swe_sdk.runs.checkpoints.census import WITH_BOX, Census
 from swe_sdk.runs.checkpoints.journal import CheckpointJournal
 from swe_sdk.runs.checkpoints.keeping import Keeping
 from swe_sdk.runs.checkpoints.participants import (
     MODEL,
     ROLLOUTS,
     SANDBOXES,
+    CallsWaitedFor,
     RolloutsParticipant,
     SandboxesParticipant,
     tell_released,
     usable_states,
 )
-from swe_sdk.runs.checkpoints.places import checkpoints_folder, complete_ids, snapshots_folder, sweep_snapshots
+from swe_sdk.runs.checkpoints.places import (
+    checkpoints_folder,
+    complete_ids,
+    settle,
+    snapshots_folder,
+    sweep_snapshots,
+)
 from swe_sdk.sandbox.contract import SandboxProvider
 from swe_sdk.store.writer import RunWriter
 
@@ -102,6 +109,7 @@ async def kept_checkpoints(
         return
     told = CheckpointJournal(writer)
     try:
+        await to_thread.run_sync(settle, writer.path)
         await told.open()
         await tell_released(writer, await sweep_snapshots(writer.path, provider))  # what a killed process has left
         async with _saver(writer, told, keeper, agent, provider, keeping, gateway) as saver:
@@ -158,7 +166,9 @@ async def _saver(
         sandboxes = await stack.enter_async_context(SandboxesParticipant(census, boxes, writer))
         participants: dict[str, Participant] = {ROLLOUTS: rollouts, SANDBOXES: sandboxes}
         if gateway is not None:
-            participants[MODEL] = await stack.enter_async_context(ModelParticipant(MODEL, gate=gateway))
+            participants[MODEL] = await stack.enter_async_context(
+                ModelParticipant(MODEL, gate=CallsWaitedFor(gateway, census))
+            )
         controller = CheckpointController(
             Coordinator(participants),
             checkpoints_folder(writer.path),
@@ -191,8 +201,12 @@ class _Saver:
         await self.controller.restore(saved.checkpoint_id)
         self.told.phase(saved.checkpoint_id, "restore", time.monotonic() - started)
         unfinished = {each.rollout_id for each in self.keeper.planned} - set(afresh)
-        marks = {name: mark for name, mark in self.census.saved.items() if name in unfinished}
         snapshots = {name: state.snapshot_id for name, state in self.sandboxes.saved.items()}
+        marks = {
+            name: mark
+            for name, mark in self.census.saved.items()
+            if name in unfinished and (name in snapshots or mark.next not in WITH_BOX)  # never without its files
+        }
         self.census.remember(
             {name: mark.model_copy(update={"snapshot": snapshots.get(name)}) for name, mark in marks.items()}
         )

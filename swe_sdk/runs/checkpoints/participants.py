@@ -15,6 +15,7 @@ import anyio
 from anyio import to_thread
 from pydantic import ValidationError
 
+from swe_sdk.checkpoint.call_gate import CallView, ModelGate
 from swe_sdk.checkpoint.codes import refuse
 from swe_sdk.checkpoint.messages import EpisodeId, Kind, PrepareReport
 from swe_sdk.checkpoint.participants.base import BaseParticipant
@@ -208,6 +209,22 @@ class SandboxesParticipant(BaseParticipant[ResourcesSessionRecord]):
 
     def _extras(self) -> dict[str, Any]:
         return {"mode": self._boxes.checkpoint_mode_in_effect()}
+
+
+class CallsWaitedFor:
+    """The gateway, as a checkpoint of a run sees it: a reply that trickles, or that nobody reads, holds up no save.
+
+    What is delivered after the cut is in the journal, and in no record: the rollout goes on from before it.
+    """
+
+    def __init__(self, gateway: ModelGate, census: Census) -> None:
+        self._gateway, self._census = gateway, census
+        self.hold, self.release, self.drop = gateway.hold, gateway.release, gateway.drop
+
+    def calls(self, rollout_id: str | None = None) -> Sequence[CallView]:
+        """Those that are undelivered, or waited for."""
+        found = self._gateway.calls(rollout_id)
+        return [call for call in found if not call.is_delivered or self._census.waits_for(call.rollout_id)]
 
 
 def _told(checkpoint_id: str, standing: Standing) -> CheckpointRollout:

@@ -16,11 +16,13 @@ from swe_sdk.checkpoint.catalog import Saved
 from swe_sdk.checkpoint.records import EpisodeRecord
 from swe_sdk.errors import InputError
 from swe_sdk.model.budget import Budget
+from swe_sdk.model.columns import frame_of
 from swe_sdk.model.record import Record
 from swe_sdk.rollouts.bookmark import Bookmark, RolloutStage
 from swe_sdk.runs.checkpoints.participants import ROLLOUTS, SANDBOXES
 from swe_sdk.runs.checkpoints.places import checkpoints_folder
-from swe_sdk.shown import html_table
+from swe_sdk.runs.frames import CHECKPOINTS, HELD
+from swe_sdk.shown import Shown, one_line
 from swe_sdk.store.index import RunIndex
 from swe_sdk.store.rows import CheckpointRolloutRow, SnapshotRow
 
@@ -46,7 +48,7 @@ class HeldRollout(Record):
     """Of its sandbox."""
 
 
-class Checkpoint:
+class Checkpoint(Shown):
     """One checkpoint. Its numbers stay when it is released; :meth:`inspect` needs its records."""
 
     def __init__(self, saved: Saved, index: RunIndex) -> None:
@@ -140,12 +142,16 @@ class Checkpoint:
             "score": self.score,
         }
 
+    def to_frame(self) -> pd.DataFrame:
+        """A row a rollout that was under way, by its id: saved at which boundary, or a restart and why."""
+        return frame_of(HELD, (row.model_dump() for row in self.rollouts), index="rollout_id")
+
     def __repr__(self) -> str:
         held = f"{self.records.get(ROLLOUTS, 0)} rollouts, {self.snapshots} snapshots"
-        return f"<Checkpoint {self.id}: {self.status}, {held}, {len(self.restarts)} restarts>"
+        return f"<Checkpoint {one_line(self.id)}: {self.status}, {held}, {len(self.restarts)} restarts>"
 
 
-class Checkpoints(Sequence[Checkpoint]):
+class Checkpoints(Shown, Sequence[Checkpoint]):
     """All checkpoints of a run, oldest first; also by id. Those that were released stay to be looked at."""
 
     def __init__(self, run_dir: Path, index: RunIndex) -> None:
@@ -158,11 +164,7 @@ class Checkpoints(Sequence[Checkpoint]):
 
     def to_frame(self) -> pd.DataFrame:
         """A row a checkpoint, by its id: seconds of each phase, counts, bytes."""
-        import pandas as pd
-
-        columns = ["checkpoint_id", "status", "created_at", "prepare_s", "commit_s", "resume_s"]
-        columns += ["rollouts", "snapshots", "restarts", "bytes", "score"]
-        return pd.DataFrame([each.to_dict() for each in self._all], columns=columns).set_index("checkpoint_id")
+        return frame_of(CHECKPOINTS, map(_row, self._all), index="checkpoint_id")
 
     @overload
     def __getitem__(self, key: int | str) -> Checkpoint: ...
@@ -174,7 +176,7 @@ class Checkpoints(Sequence[Checkpoint]):
         found = [each for each in self._all if each.id == key]
         if not found:
             raise InputError(
-                f"there is no checkpoint {key}", remedy=f"there are {', '.join(one.id for one in self._all)}"
+                f"there is no checkpoint {key}", remedy=f"there are {', '.join(one.id for one in self._all) or 'none'}"
             )
         return found[0]
 
@@ -187,9 +189,10 @@ class Checkpoints(Sequence[Checkpoint]):
     def __repr__(self) -> str:
         return f"<{len(self)} checkpoints, {len(self.kept)} kept>"
 
-    def _repr_html_(self) -> str:
-        rows = [tuple("" if value is None else value for value in each.to_dict().values()) for each in self._all]
-        return html_table(tuple(self._all[0].to_dict()) if self._all else ("checkpoint_id",), rows)
+
+def _row(checkpoint: Checkpoint) -> dict[str, Any]:
+    times = {"created_at": checkpoint.created_at, "size_bytes": checkpoint.bytes}
+    return {**checkpoint.to_dict(), **times}
 
 
 def _held(row: dict[str, Any], snapshots: dict[str, str]) -> HeldRollout:

@@ -90,9 +90,7 @@ async def this_process_can_serve_inside_a_box(lab: Lab) -> None:
     first, second = await lab.box(), await lab.box()
     port, listener = await listenable(first).listen()
     with listener:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_answer_once, lab, listener)
-            require_equal((await connect(lab, first, "127.0.0.1", port))[2], "served", "what the program received")
+        await served(lab, first, listener, port)
         require((await connect(lab, second, "127.0.0.1", port))[0] != 0, "another box reaches the same port")
 
 
@@ -103,6 +101,13 @@ async def a_port_can_be_chosen(lab: Lab) -> None:
         port, listener = await listenable(await lab.box()).listen(8123)
         with listener:
             require_equal((port, listener.getsockname()[1]), (8123, 8123), "the ports")
+
+
+async def served(lab: Lab, box: Box, listener: socket.socket, port: int) -> None:
+    """Require that a program of the box, which connects to ``port``, reaches ``listener``."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_answer_once, lab, listener)
+        require_equal((await connect(lab, box, "127.0.0.1", port))[2], "served", "what the program received")
 
 
 async def connect(lab: Lab, box: Box, host: str, port: int) -> tuple[int | None, float, str]:

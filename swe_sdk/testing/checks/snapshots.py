@@ -10,6 +10,8 @@ from swe_sdk.errors import SandboxClosed, SnapshotBusy, SnapshotNotFound
 from swe_sdk.model.ids import new_id
 from swe_sdk.sandbox.contract import Box, Capability, Snapshot
 from swe_sdk.testing.check import check
+from swe_sdk.testing.checks.network import CLIENTS, listenable, served
+from swe_sdk.testing.checks.pause import pausable
 from swe_sdk.testing.expect import NotApplicable, refusal, require, require_equal
 from swe_sdk.testing.lab import Lab
 
@@ -162,6 +164,31 @@ async def a_busy_box_is_not_frozen(lab: Lab) -> None:
         await lab.snapshot(box)
     await lab.ok(box, f"kill {pid} && while [ -e /proc/{pid} ]; do sleep 0.02; done; echo x > /tmp/f")
     await lab.ok(await lab.fork(await lab.snapshot(box)), "cat /tmp/f")
+
+
+@check(needs=(*SNAPSHOTS, "pause"))
+async def a_paused_box_is_frozen_in_the_middle_of_a_command(lab: Lab) -> None:
+    """The command notices nothing; a fork has what it had written by then, and nothing of it runs there."""
+    box = await lab.box()
+    async with lab.running(box, "echo one > /tmp/f; sleep 0.5; echo two >> /tmp/f; echo over") as pending:
+        await lab.wait_for_file(box, "/tmp/f")
+        await pausable(box).pause()
+        fork = await lab.fork(await lab.snapshot(box))
+        await pausable(box).resume()
+    require_equal(pending.need().stdout, "over\n", "what the command printed after the pause")
+    require_equal((await lab.ok(fork, "cat /tmp/f")).stdout, "one\n", "the file in the fork")
+
+
+@check(needs=(*SNAPSHOTS, "listen"), tools=CLIENTS)
+async def a_listener_outlives_a_snapshot(lab: Lab) -> None:
+    """What this process serves inside a box is still reached after the box was frozen, whether it was used or idle."""
+    box = await lab.box()
+    port, listener = await listenable(box).listen()
+    with listener:
+        for _ in range(2):
+            await lab.ok(box, "date > /tmp/f")
+            await lab.snapshot(box)
+            await served(lab, box, listener, port)
 
 
 @check(needs=SNAPSHOTS)

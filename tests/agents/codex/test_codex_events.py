@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from swe_sdk.agents.codex.events import EventReader
+from swe_sdk.agents.codex.events import NEW, EventReader
 from swe_sdk.model.exec_result import ExecResult
 from tests.agents.any_json import lines
 from tests.agents.harness_lab import LabEpisode, no_box
@@ -18,7 +18,8 @@ OK = ExecResult(status="exited", exit_code=0)
 
 def reader(**more: Any) -> tuple[EventReader, LabEpisode]:
     episode = no_box(Path("/nowhere"))
-    settings = {"first_step": 0, "actions": 0, "max_actions": 10, "clock": iter(range(1000)).__next__, **more}
+    saved = {**NEW, "actions": more.pop("actions", 0)}
+    settings = {"saved": saved, "max_actions": 10, "clock": iter(range(1000)).__next__, **more}
     return EventReader(episode, **settings), episode
 
 
@@ -67,15 +68,14 @@ def test_without_a_word_it_has_died() -> None:
     assert (end.reason, end.info["failure"], end.exit_code) == ("error", "harness", -9)
 
 
-def test_a_park_waits_until_no_command_runs() -> None:
+def test_its_state_is_what_is_over() -> None:
     events, _ = reader()
-    events.park()
-    first, second = command("a", "1"), command("b", "2")
-    for line in (first[0], second[0], first[1]):
-        events.take(line)
-    assert events.stop is None
-    events.take(second[1])
-    assert events.stop == "parked"
+    events.take({"type": "thread.started", "thread_id": "t-1"})
+    begun, over = command("a")
+    events.take(begun)
+    assert events.state() == {"thread": "t-1", "n_steps": 0, "actions": 0}
+    events.take(over)
+    assert events.state() == {"thread": "t-1", "n_steps": 1, "actions": 1}
 
 
 def test_the_limit_counts_over_parks() -> None:

@@ -221,6 +221,19 @@ async def test_what_is_no_request_is_refused(tmp_path: Path) -> None:
         assert (await b.ask()).status_code == 200
 
 
+async def test_headers_that_would_break_the_endpoint_are_the_agents_own_failure(tmp_path: Path) -> None:
+    """Else an agent that is about to fail could make it look as if its model had failed."""
+    async with bench([say("hi")], tmp_path) as b:
+        body = {"model": "scripted", "messages": [USER]}
+        for headers in ({"anthropic-beta": "x" * 5000}, {f"anthropic-{n}": "x" * 100 for n in range(50)}):
+            refused = await b.client.post("/chat/completions", json=body, headers=headers)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (431, "headers_too_large")
+        assert b.session.trouble is None
+        assert b.model.requests == ()
+        fine = await b.client.post("/chat/completions", json=body, headers={"x-other": "x" * 20_000})
+        assert fine.status_code == 200
+
+
 async def test_turns_at_the_endpoint_are_limited(tmp_path: Path) -> None:
     settings = QUICK.model_copy(update={"max_calls": 2})
     async with bench([say("x", delay_s=0.1)], tmp_path, settings=settings) as b:

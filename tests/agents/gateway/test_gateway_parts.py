@@ -156,6 +156,11 @@ def test_headers_that_were_not_asked_for_do_not_pass(headers: list[tuple[bytes, 
     assert dict(request_headers(headers, None, "/models")).get(b"authorization") is None
 
 
+@pytest.mark.parametrize("value", [b"caf\xe9", b"a\x01b", b"\x7f", b"tab\t"])
+def test_headers_that_some_servers_stumble_over_do_not_pass(value: bytes) -> None:
+    assert b"user-agent" not in dict(request_headers([(b"user-agent", value)], None, "/messages"))
+
+
 def test_response_headers() -> None:
     given_ = [
         (b"Content-Type", b"a"),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 
-from swe_sdk.agents.opencode.events import EventReader
+from swe_sdk.agents.opencode.events import NEW, EventReader
 from swe_sdk.model.exec_result import ExecResult
 from tests.agents.any_json import lines
 from tests.agents.harness_lab import LabEpisode, no_box
@@ -19,7 +20,8 @@ OK = ExecResult(status="exited", exit_code=0)
 
 def reader(folder: Path = Path("/nowhere"), **more: Any) -> tuple[EventReader, LabEpisode]:
     episode = no_box(folder)
-    settings = {"first_step": 0, "calls": 0, "max_calls": 10, "max_failures": 3, "clock": lambda: 0.0, **more}
+    saved = {**NEW, "calls": more.pop("calls", 0)}
+    settings = {"saved": saved, "max_calls": 10, "max_failures": 3, "clock": lambda: 0.0, **more}
     return EventReader(episode, **settings), episode
 
 
@@ -51,6 +53,22 @@ def test_a_step_is_a_model_call_and_its_tools() -> None:
     end = events.end(OK)
     assert (end.reason, end.message, end.info["session"]) == ("done", "done", "ses_1")
     assert (events.stop, events.calls) == (None, 2)
+
+
+def test_a_step_that_never_ends_is_kept_small() -> None:
+    """Whoever speaks in its name in the box could fill the memory of the whole run."""
+    events, episode = reader()
+    part = {"tool": "bash", "state": {"input": {"command": "ls"}, "output": "x" * (1 << 20)}}
+    tracemalloc.start()
+    try:
+        for _ in range(3000):
+            events.take({"type": "tool_use", "part": {**part, "n": "y" * 10_000}})
+            events.take(text("word " * 10))
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+    events.take(finish())
+    assert len(episode.steps) == 1001
 
 
 def test_tools_of_a_step_that_did_not_end_are_recorded_all_the_same() -> None:
@@ -112,16 +130,14 @@ def test_the_limit_ends_it_unless_it_is_done() -> None:
     assert events.end(None).reason == "step_limit"
 
 
-def test_a_park_waits_for_the_end_of_a_step_and_is_none_after_the_last() -> None:
+def test_its_state_is_that_of_the_last_step_that_is_over() -> None:
     events, _ = reader()
-    events.park()
-    assert events.stop is None
-    events.take(finish())
-    assert events.stop == "parked"
-    events, _ = reader()
-    events.park()
-    events.take(finish("stop"))
-    assert events.stop is None
+    assert events.state() == dict(NEW)
+    events.take(text("hello"))
+    events.take({**finish(), "part": {**finish()["part"], "id": "prt_9"}})
+    told = events.state()
+    events.take(tool("ls"))
+    assert events.state() == told == {"session": "ses_1", "n_steps": 1, "calls": 1, "seen": "prt_9"}
 
 
 @given(lines("text", "tool_use", "step_finish", "error", fields=("part", "error", "sessionID")))

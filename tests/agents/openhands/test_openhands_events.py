@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from swe_sdk.agents.openhands.events import EventReader
+from swe_sdk.agents.openhands.events import NEW, EventReader
 from swe_sdk.model.exec_result import ExecResult
 from tests.agents.any_json import lines
 from tests.agents.harness_lab import LabEpisode, no_box
@@ -19,7 +19,7 @@ USED = {"prompt_tokens": 7, "completion_tokens": 3}
 
 def reader() -> tuple[EventReader, LabEpisode]:
     episode = no_box(Path("/nowhere"))
-    return EventReader(episode, clock=iter(range(1000)).__next__), episode
+    return EventReader(episode, NEW, clock=iter(range(1000)).__next__), episode
 
 
 def action(response: str, tool: str = "terminal", **more: Any) -> dict[str, Any]:
@@ -34,6 +34,15 @@ def observation(command: str) -> dict[str, Any]:
 
 def end(status: str, **more: Any) -> dict[str, Any]:
     return {"end": {"status": status, "code": "", "message": "", **more}}
+
+
+def test_replies_without_end_fill_no_memory() -> None:
+    episode = no_box(Path("/nowhere"))
+    events = EventReader(episode, NEW, clock=lambda: 0.0)
+    for number in range(300):
+        events.take(action(f"r{number}" + "x" * 5000))
+    assert sum(map(len, events._responses)) <= 100 * 200
+    assert len(episode.steps) == 300
 
 
 def test_a_reply_is_one_step_whatever_tools_it_calls() -> None:
@@ -74,11 +83,12 @@ def test_without_a_word_it_has_died() -> None:
     assert "ran out of memory: Killed" in ended.message
 
 
-def test_paused_is_told_apart() -> None:
+def test_its_state_is_what_was_heard() -> None:
     events, _ = reader()
-    assert not events.is_paused
-    events.take(end("paused"))
-    assert events.is_paused
+    assert events.state() == dict(NEW)
+    events.take(action("r1", id="e1"))
+    events.take(action("r1", id="e2"))
+    assert events.state() == {"n_steps": 1, "n_calls": 1, "seen": "e2"}
 
 
 @given(lines("ActionEvent", "ObservationEvent", "MessageEvent", fields=("source", "action", "observation"), key="kind"))

@@ -37,14 +37,23 @@ def apptainer() -> str:
 @cache
 def debian_sif() -> Path:
     """Debian 12 with Python, git and the usual tools, all of it root's."""
+    return _debian("debian12", PACKAGES)
 
+
+@cache
+def compiler_sif() -> Path:
+    """The same, with what tasks in C are built with."""
+    return _debian("debian12-c", f"{PACKAGES},gcc,libc6-dev,make")
+
+
+def _debian(name: str, packages: str) -> Path:
     def make(folder: Path) -> None:
         need_program("mmdebstrap")
-        command = ["mmdebstrap", "--variant=minbase", f"--include={PACKAGES}", "bookworm", str(folder / "root")]
+        command = ["mmdebstrap", "--variant=minbase", f"--include={packages}", "bookworm", str(folder / "root")]
         subprocess.run(command, check=True, capture_output=True, timeout=600)
         build(folder / "image.sif", folder / "root", all_root=True)
 
-    return _kept("debian12", PACKAGES, make) / "image.sif"
+    return _kept(name, packages, make) / "image.sif"
 
 
 @cache

@@ -57,7 +57,7 @@ async def _require_still(box: DockerBox) -> None:
     if moving:
         names = ", ".join(f"{process.pid} {process.command:.60}" for process in moving[:5])
         raise SnapshotBusy(f"processes are alive in the box: {names}", remedy="pause it or stop them")
-    if box.is_used:
+    if box.is_used and not box.is_paused:  # else it is a command, which stands still
         raise SnapshotBusy("a call to the box is under way", remedy="wait for it")
 
 

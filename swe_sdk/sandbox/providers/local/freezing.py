@@ -34,6 +34,8 @@ async def freeze(provider: LocalProvider, box: LocalBox, snapshot_id: str) -> Sn
                 await _shorten(provider, box)
             if box.is_paused and await _only_stopped(box):
                 return await _copy(provider, box, snapshot_id)
+            if box.has_listened:
+                return await _copy_idle(provider, box, snapshot_id)
             return await _seal(provider, box, snapshot_id)
     except (OSError, SandboxError) as error:
         if box.is_closed:
@@ -77,6 +79,13 @@ async def _require_idle(box: LocalBox) -> None:
         raise SnapshotBusy(f"processes are alive in the box: {names}", remedy="pause it or stop them")
     if box.is_used:
         raise SnapshotBusy("a call to the box is under way", remedy="wait for it")
+
+
+async def _copy_idle(provider: LocalProvider, box: LocalBox, snapshot_id: str) -> SnapshotRecord:
+    """The same where nothing runs, for a box in which others serve: a new first process would have a new network."""
+    async with box.changing:
+        await _require_idle(box)
+        return await _copy(provider, box, snapshot_id)
 
 
 async def _copy(provider: LocalProvider, box: LocalBox, snapshot_id: str) -> SnapshotRecord:

@@ -1,0 +1,81 @@
+"""``swe-sdk dashboard``: look at runs in a browser."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import webbrowser
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from swe_sdk import paths
+from swe_sdk.errors import InputError, PrerequisiteError
+
+if TYPE_CHECKING:
+    from swe_sdk.dashboard.server import Dashboard
+
+
+def add_dashboard_command(commands: Any) -> None:
+    """Add it to the subparsers of ``swe-sdk``."""
+    add = commands.add_parser(
+        "dashboard",
+        help="look at runs in a browser: how far they are, why something is masked, where the time went",
+        epilog="Exit codes: 0 after SIGTERM, 130 after Ctrl-C, 2 for an address that cannot be had.",
+    ).add_argument
+    add("folder", nargs="?", metavar="DIR", help="a run directory, or one with several (default: where runs are made)")
+    add("--host", default="127.0.0.1", help="address to listen at (default: 127.0.0.1); others ask for a token")
+    add("--port", type=int, default=5006, help="port; 0 takes a free one (default: 5006)")
+    add(
+        "--prefix",
+        default="",
+        metavar="PATH",
+        help="path under which a proxy shows it, if it leaves it in its requests",
+    )
+    add("--token", action="store_true", help="ask for a token on this machine too")
+    add("--token-file", metavar="FILE", help="the token (default: a new one, which is printed)")
+    add("--allow-origin", action="append", default=[], metavar="HOST", help="host[:port] of a proxy. Repeatable")
+    add("--open", action="store_true", help="open a browser")
+
+
+def dashboard(arguments: argparse.Namespace) -> int:
+    """Serve until told to stop: 0 after SIGTERM, 130 after Ctrl-C."""
+    if find_spec("panel") is None:
+        raise PrerequisiteError("the dashboard needs Panel", remedy="pip install 'swe_sdk[dashboard]'")
+    from swe_sdk.dashboard.server import Dashboard, Place
+
+    place = Place(arguments.host, arguments.port, arguments.prefix, _token(arguments), tuple(arguments.allow_origin))
+    shown = Dashboard(_folder(arguments.folder), place)
+    told = shown.run(lambda: _say_ready(shown, arguments))
+    return 130 if told == signal.SIGINT else 0
+
+
+def _folder(given: str | None) -> Path:
+    if given is not None:
+        return Path(given)
+    folder = paths.runs_dir()
+    folder.mkdir(parents=True, exist_ok=True)  # a first look may come before the first run
+    return folder
+
+
+def _token(arguments: argparse.Namespace) -> str | None:
+    if arguments.token_file is None:
+        from swe_sdk.dashboard.access import new_token
+
+        return new_token() if arguments.token else None
+    path = Path(arguments.token_file)
+    try:
+        token = path.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"the token file {path} cannot be read: {error}") from None
+    if not token:
+        raise InputError(f"the token file {path} is empty", remedy="write the token into it")
+    return token
+
+
+def _say_ready(shown: Dashboard, arguments: argparse.Namespace) -> None:
+    sys.stdout.write(f"dashboard of {shown.hub.root}: {shown.url}\n")
+    sys.stdout.flush()
+    if arguments.open:
+        webbrowser.open(shown.url)

@@ -1,0 +1,114 @@
+"""What all viewers of one server share: the index, and pages that were rendered already."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from swe_sdk.dashboard.components import problem
+from swe_sdk.dashboard.context import Context
+from swe_sdk.dashboard.escape import Html
+from swe_sdk.dashboard.frame import framed, title_of
+from swe_sdk.dashboard.state import State
+from swe_sdk.dashboard.views import views
+from swe_sdk.errors import IndexDamaged, SweError
+from swe_sdk.store.index import RunIndex, open_index
+
+_LOG = logging.getLogger(__name__)
+_KEPT = 24
+_LOOK_EVERY_S = 0.5
+
+
+class Rendered(NamedTuple):
+    """A page as somebody sees it. ``version`` is that of what it shows."""
+
+    html: Html
+    title: str
+    version: str
+
+
+class Hub:
+    """The store as viewers see it. Any thread may use it; it only reads."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.index: RunIndex = open_index(root)
+        self._rendered: OrderedDict[tuple[str, str], Rendered] = OrderedDict()
+        self._lock = threading.Lock()
+        self._looking = threading.Lock()
+        self._looked_at, self._version = 0.0, ""
+        self._known: dict[Hashable, Any] = {}
+
+    def version(self, state: State) -> str:
+        """Another text whenever anything that a state shows has changed. Looks at the disk twice a second at most."""
+        view = views().get(state.view)
+        pulse = "" if view is None or view.pulse is None else f"/{view.pulse(self.context(state))}"
+        return self._store_version() + pulse
+
+    def page(self, query: str) -> Rendered:
+        """The page for a query; the same as before where nothing has changed."""
+        state = State.parse(query)
+        version = self.version(state)
+        key = (state.query + "".join(state.problems), version)
+        with self._lock:
+            if key in self._rendered:
+                self._rendered.move_to_end(key)
+                return self._rendered[key]
+        page = Rendered(self._render(state), title_of(state), version)
+        with self._lock:
+            self._rendered[key] = page
+            while len(self._rendered) > _KEPT:
+                self._rendered.popitem(last=False)
+        return page
+
+    def context(self, state: State) -> Context:
+        """What a view gets."""
+        return Context(index=self.index, state=state, root=self.root, now=time.time(), known=self._known)
+
+    def close(self) -> None:
+        """Close the index."""
+        self.index.close()
+
+    def _render(self, state: State) -> Html:
+        context = self.context(state)
+        view = views().get(state.view)
+        try:
+            if view is None:
+                body = problem(f"There is no view {state.view!r}", "The menu above has those that there are.")
+            else:
+                body = self._body(context)
+        except SweError as error:
+            body = problem("This cannot be shown", error.message, error.remedy)
+        except Exception as error:  # noqa: BLE001  a row that nobody thought of must not take the other views away
+            _LOG.exception("the view %s failed for %s", state.view, state.query)
+            what = f"{type(error).__name__}: {error}"
+            body = problem("This view failed", what, "The others go on. Please report it, with the link of this page.")
+        return framed(context, body)
+
+    def _body(self, context: Context) -> Html:
+        view = views()[context.state.view]
+        try:
+            return view.render(context)
+        except IndexDamaged:  # it was made anew just now
+            self.index.refresh()
+            return view.render(context)
+
+    def _store_version(self) -> str:
+        with self._looking:
+            if time.monotonic() - self._looked_at > _LOOK_EVERY_S:
+                version = self._look()
+                if version != self._version:
+                    self._version, self._known = version, {}
+                self._looked_at = time.monotonic()
+            return self._version
+
+    def _look(self) -> str:
+        try:
+            return self.index.version()
+        except IndexDamaged:  # it was made anew just now
+            return self.index.version()

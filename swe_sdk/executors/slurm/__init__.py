@@ -1,0 +1,1 @@
+"""Jobs in an array of Slurm jobs, each of which runs many of ours."""

@@ -1,0 +1,99 @@
+"""An agent's work on a task: when each stage was, what it did, what it spent, what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from swe_sdk.notebook.amounts import many, seconds
+from swe_sdk.notebook.blocks import SHOWN_ROWS, Badge, Block, Cell, Fold, Lanes, Note, Span, Table, View, Word
+from swe_sdk.notebook.palette import STAGE, STATUS, style_of
+from swe_sdk.notebook.reprs.budget import budget_bar
+from swe_sdk.notebook.reprs.mask import mask_blocks
+from swe_sdk.notebook.reprs.outcome import outcome_blocks
+from swe_sdk.runs.rollout import Rollout
+from swe_sdk.store.rows import MaskRow, StageRow, StepRow
+
+
+def rollout_view(rollout: Rollout) -> View:
+    """Timeline, budget, mask, outcome, steps."""
+    row = rollout.row
+    reward = "" if row.reward is None or rollout.masked else f"  reward {row.reward:.1f}"
+    about = f"  attempt {row.attempt}, {many(row.steps, 'step')}{reward}"
+    title = (Badge(style_of(STATUS, row.status)), " ", Word(row.rollout_id, "strong"), Word(about, "muted"))
+    outcome = rollout.outcome
+    judged = outcome_blocks(outcome) if outcome is not None else _mask_or_reason(rollout)
+    return View(
+        title,
+        (
+            _lanes(rollout.stages),
+            budget_bar(rollout.budget),
+            *judged,
+            _earlier(rollout.masks),
+            _steps(rollout.steps[:SHOWN_ROWS], row.steps),
+        ),
+    )
+
+
+def _mask_or_reason(rollout: Rollout) -> tuple[Block, ...]:
+    if rollout.mask is not None:
+        return mask_blocks(rollout.mask)
+    row = rollout.row
+    return (Note(style_of(STATUS, row.status), row.reason),) if row.reason else ()
+
+
+def _lanes(stages: Sequence[StageRow]) -> Lanes | None:
+    began = [stage.started_at for stage in stages if stage.started_at is not None]
+    if not began:
+        return None
+    first = min(began)
+    ends = [_end(stage) - first for stage in stages]
+    many_attempts = len({stage.attempt for stage in stages}) > 1
+    spans = tuple(_span(stage, first, many_attempts) for stage in stages)
+    return Lanes(spans, max(ends))
+
+
+def _end(stage: StageRow) -> float:
+    """When it ended; where that is not known, as far as it is known."""
+    return stage.ended_at or (stage.started_at or 0.0) + (stage.seconds or 0.0)
+
+
+def _span(stage: StageRow, first: float, many_attempts: bool) -> Span:
+    start = (stage.started_at or first) - first
+    label = f"attempt {stage.attempt}: {stage.stage}" if many_attempts else stage.stage
+    length = stage.seconds if stage.seconds is not None else _end(stage) - first - start
+    return Span(label, style_of(STAGE, stage.stage), start, max(0.0, length), _ended(stage))
+
+
+def _ended(stage: StageRow) -> Cell:
+    if stage.ended_at is None:
+        return Word("cut off, or going on", "muted")
+    return None if stage.ok else Word(stage.message or "ended badly", "plain")
+
+
+def _earlier(masks: Sequence[MaskRow]) -> Fold | None:
+    """Masks of attempts that were tried again."""
+    rows = [(row.attempt, row.mask.kind, row.mask.stage, row.mask.reason) for row in masks if not row.is_final]
+    if not rows:
+        return None
+    table = Table(("attempt", "mask", "stage", "reason"), rows)
+    return Fold((many(len(rows), "earlier mask"), Word(", tried again", "muted")), (table,))
+
+
+def _steps(steps: Sequence[StepRow], total: int) -> Fold | None:
+    if not steps:
+        return None
+    with_attempts = any(step.attempt > 1 for step in steps)
+    with_tokens = any(step.tokens_in or step.tokens_out for step in steps)
+    attempt = ("attempt",) if with_attempts else ()
+    tokens = ("tokens in", "tokens out") if with_tokens else ()
+    rows = [_step(step, with_attempts, with_tokens) for step in steps]
+    table = Table((*attempt, "step", "kind", "summary", "time", *tokens), rows, max(total, len(steps)))
+    return Fold((many(max(total, len(steps)), "step"),), (table,), is_open=total <= SHOWN_ROWS // 2)
+
+
+def _step(row: StepRow, with_attempts: bool, with_tokens: bool) -> tuple[Cell, ...]:
+    """One row; of agents that need no model, and of first attempts, some columns would say nothing."""
+    summary = Word(row.step.summary if row.step is not None else "", "code")
+    attempt = (row.attempt,) if with_attempts else ()
+    tokens = (row.tokens_in, row.tokens_out) if with_tokens else ()
+    return *attempt, row.n, row.step_kind, summary, seconds(row.seconds), *tokens

@@ -1,0 +1,176 @@
+"""The parts of pages that need no browser: markup, states, proofs, numbers."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swe_sdk.dashboard.components import bar
+from swe_sdk.dashboard.escape import Html, cut, el, plain, text
+from swe_sdk.dashboard.rollout.proof import LogText
+from swe_sdk.dashboard.run_state import eta, state_of
+from swe_sdk.dashboard.show import seconds, size
+from swe_sdk.dashboard.state import State
+from swe_sdk.store.rows import RunRow
+
+_FIELDS = st.dictionaries(st.sampled_from(("view", "rollout", "tab", "text", "sort")), st.text(min_size=1, max_size=20))
+_LISTS = st.dictionaries(
+    st.sampled_from(("run", "mask_kind", "family", "instance_id", "agent")),
+    st.lists(st.text(min_size=1, max_size=20), unique=True, max_size=3).map(tuple),
+)
+_MORE = st.dictionaries(st.from_regex(r"[a-z]{2,6}_x", fullmatch=True), st.text(min_size=1, max_size=10), max_size=3)
+
+
+class _Reader(HTMLParser):
+    """What a browser makes of markup: elements, and text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def _read(markup: str) -> _Reader:
+    reader = _Reader()
+    reader.feed(markup)
+    reader.close()
+    return reader
+
+
+@given(st.text(), st.text())
+def test_whatever_is_written_stays_text(child: str, value: str) -> None:
+    reader = _read(el("p", child, title=value))
+    assert [tag for tag, _attributes in reader.tags] == ["p"]
+    assert set(reader.tags[0][1]) == {"title"}
+    assert "".join(reader.words) == _read(text(child)).words[0] if child else True
+
+
+@pytest.mark.parametrize(
+    ("tag", "attributes"),
+    [
+        ("script", {}),
+        ("iframe", {}),
+        ("img", {}),
+        ("style", {}),
+        ("a", {"onclick": "x"}),
+        ("a", {"onClick": "x"}),
+        ("a", {"on_click": "x"}),
+        ("a", {"style": "x"}),
+        ("a", {"href": "javascript:x"}),
+        ("a", {"href": "//elsewhere"}),
+        ("a", {"href": "https://elsewhere"}),
+        ("a", {"href": " ?x"}),
+        ("form", {"action": "https://elsewhere"}),
+        ("button", {"formaction": "?x"}),
+        ("a", {"x onclick": "y"}),
+    ],
+)
+def test_what_runs_or_leaves_cannot_be_made(tag: str, attributes: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"a page has no|no attribute|a link of a page"):
+        el(tag, **attributes)
+
+
+def test_only_markup_is_taken_as_such() -> None:
+    inner = el("b", "x")
+    assert el("p", inner, [None, False, 3, "<"]) == "<p><b>x</b>3&lt;</p>"
+    assert isinstance(inner, Html)
+    assert not isinstance(inner + "<script>", Html), "what is added to markup is text again"
+    assert el("p", inner + "<script>") == "<p>&lt;b&gt;x&lt;/b&gt;&lt;script&gt;</p>"
+
+
+def test_terminals_sequences_are_left_out_of_texts() -> None:
+    assert plain("\x1b[1;31mred\x1b[0m \x1b]0;title\x07x\x1b(B") == "red x"
+    assert cut("a\n\x1b[2Jb " + "c" * 300, 10) == "a b ccccc…"
+
+
+@given(_FIELDS, _LISTS, _MORE, st.integers(1, 9999), st.one_of(st.none(), st.integers(1, 99)))
+def test_a_state_is_its_link(
+    words: dict[str, str], lists: dict[str, tuple[str, ...]], more: dict[str, str], page: int, attempt: int | None
+) -> None:
+    fields: dict[str, Any] = {"view": "x", **words, **lists, "more": more, "page": page, "attempt": attempt}
+    state = State(**fields)
+    assert State.parse(state.query) == state
+    assert State.parse(state.query).query == state.query
+
+
+@given(st.text(max_size=300))
+def test_no_link_breaks_the_reader_of_links(query: str) -> None:
+    state = State.parse(query)
+    assert State.parse(state.query).query == state.query
+    assert state.filter is not None
+
+
+def test_another_filter_begins_with_the_first_page() -> None:
+    state = State.parse("view=rollouts&page=7&status=masked&kind=x")
+    assert state.but(status=("resolved",)).page == 1
+    assert state.but(page=8).status == ("masked",)
+    assert state.but(kind=None).more == {}
+    assert state.goto("masks").query == "view=masks"
+
+
+_LOG = b"""collected 4 items
+a/test_x.py::test_one FAILED
+a/test_x.py::test_one_more PASSED
+a/test_x.py::test_one[1] PASSED
+=== FAILURES ===
+____ test_one ____
+
+    def test_one():
+>       assert 1 == 2
+E       assert 1 == 2
+FAILED a/test_x.py::test_one - assert 1 == 2
+test_old (pkg.tests.Case) ... ok
+"""
+
+
+def test_a_proof_is_of_this_test_and_of_no_longer_name() -> None:
+    proof = LogText(_LOG).proof("a/test_x.py::test_one", "FAILED")
+    assert [number for number, _line in proof.lines] == [1, 10]
+    assert proof.block[0] == (5, "____ test_one ____")
+    assert (9, "E       assert 1 == 2") in proof.block
+    proof = LogText(_LOG).proof("a/test_x.py::test_one[1]", "PASSED")
+    assert [number for number, _line in proof.lines] == [3]
+    assert LogText(_LOG).proof("test_old (pkg.tests.Case)", "PASSED").lines == (
+        (11, "test_old (pkg.tests.Case) ... ok"),
+    )
+    assert LogText(_LOG, first_line=100).proof("b::test_one_more", "PASSED").lines[0][0] == 102, "by its last part"
+    assert LogText(_LOG).proof("a/test_x.py::test_none", "MISSING").lines == ()
+
+
+def test_a_bar_is_never_longer_than_it_is() -> None:
+    drawn = bar([("status", "resolved", 30.0), ("status", "unresolved", -5.0), ("status", "<x>", 90.0)], total=60)
+    widths = [float(found) for found in re.findall(r'width="([\d.]+)%"', drawn)]
+    assert sum(widths) <= 100.01
+    assert "<x>" not in drawn
+
+
+def test_an_end_is_foretold_only_for_what_goes_on() -> None:
+    going = RunRow(run="r", path="/r", started_at=100.0, expected=10, rollouts=10, counts={"resolved": 5}, alive=True)
+    assert eta(going, now=200.0) == 300.0
+    assert eta(going.model_copy(update={"alive": False}), now=200.0) is None
+    assert eta(going.model_copy(update={"counts": {"resolved": 1}}), now=200.0) is None
+    assert state_of(going.model_copy(update={"alive": False})).word == "killed"
+    assert state_of(going.model_copy(update={"end_reason": "stopped"})).is_over
+
+
+def test_numbers_are_read_as_people_say_them() -> None:
+    assert [seconds(value) for value in (None, 0.04, 59.6, 3599, 7265, 90000)] == [
+        "\u2013",
+        "0.0 s",
+        "1 m 00 s",
+        "59 m 59 s",
+        "2 h 01 m",
+        "1 d 1 h",
+    ]
+    assert [size(value) for value in (0, 1023, 1536, 3 << 30)] == ["0 B", "1023 B", "1.5 KiB", "3.0 GiB"]

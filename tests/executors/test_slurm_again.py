@@ -1,0 +1,124 @@
+"""Slurm: the same asked for again, drivers that die, and clusters that are not there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+import swe_sdk as swe
+from swe_sdk.errors import PrerequisiteError
+from swe_sdk.executors.contract import Job
+from swe_sdk.executors.slurm.executor import SlurmExecutor
+from swe_sdk.executors.slurm.folder import shard_folders
+from swe_sdk.testing.executor_work import COUNT
+from tests.executors.engines import need_package
+from tests.grading.tiny import GOLD
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _submitit() -> None:
+    need_package("submitit")
+
+
+def executor(folder: Path, **more: object) -> SlurmExecutor:
+    return SlurmExecutor(folder=folder, cluster="local", shards=2, slots=2, poll_s=0.3, **more)  # type: ignore[arg-type]
+
+
+def test_what_has_a_good_result_is_not_run_again(tasks: swe.TaskSet, tmp_path: Path) -> None:
+    patches = dict.fromkeys(tasks.ids, GOLD)
+    given = {"executor": executor(tmp_path / "slurm"), "provider": "local", "progress": False}
+    first = swe.grade_many(tasks, patches, results=tmp_path / "one", **given)
+    made = len(shard_folders(tmp_path / "slurm"))
+    again = swe.grade_many(tasks, patches, results=tmp_path / "two", **given)
+    assert [outcome.status for outcome in first] == ["resolved"] * 3
+    assert list(again) == list(first)
+    assert len(shard_folders(tmp_path / "slurm")) == made == 2
+    other = swe.grade_many(tasks[:1], "gold", results=tmp_path / "three", tests_timeout_s=99.0, **given)
+    assert other[0].key != first[0].key, "another input is another job"
+    assert len(shard_folders(tmp_path / "slurm")) == made + 1
+
+
+DRIVER = """
+import sys, anyio
+from pathlib import Path
+from swe_sdk.executors.contract import Job
+from swe_sdk.executors.slurm.executor import SlurmExecutor
+
+async def main(folder, file):
+    executor = SlurmExecutor(folder=folder, cluster="local", shards=2, slots=2, poll_s=0.3)
+    async with executor.open() as pool, anyio.create_task_group() as tasks:
+        for number in range(3):
+            given = {"file": file, "seconds": 6.0}
+            tasks.start_soon(pool.run, Job(id=str(number), work=sys.argv[3], input=given, key=f"key {number}"))
+
+if __name__ == "__main__":
+    anyio.run(main, sys.argv[1], sys.argv[2])
+"""
+
+
+def test_a_driver_that_follows_a_dead_one_takes_over_its_shards(tmp_path: Path) -> None:
+    file = tmp_path / "count"
+    command = [sys.executable, "-c", DRIVER, str(tmp_path / "slurm"), str(file), COUNT]
+    driver = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    try:
+        anyio.run(_until_lines, file, 3)
+    finally:
+        driver.send_signal(signal.SIGKILL)
+        driver.wait()
+
+    async def follow() -> list[str]:
+        async with executor(tmp_path / "slurm").open() as pool:
+            given = {"file": str(file), "seconds": 6.0}
+            results: list[str] = []
+
+            async def ask(number: int) -> None:
+                result = await pool.run(Job(id="again", work=COUNT, input=given, key=f"key {number}"))
+                results.append(result.state)
+
+            async with anyio.create_task_group() as tasks:
+                for number in range(3):
+                    tasks.start_soon(ask, number)
+            return results
+
+    assert anyio.run(follow) == ["done"] * 3
+    assert len(file.read_text().splitlines()) == 3, "no job ran twice"
+
+
+async def _until_lines(file: Path, count: int) -> None:
+    with anyio.fail_after(120):
+        while not file.exists() or len(file.read_text().splitlines()) < count:
+            await anyio.sleep(0.1)
+
+
+def test_without_slurm_it_says_what_to_do(tasks: swe.TaskSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(PrerequisiteError, match="sbatch"):
+        swe.grade_many(tasks, executor=SlurmExecutor(folder=tmp_path), provider="local", results=tmp_path / "r")
+
+
+def test_what_slurm_refuses_is_lost_and_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from submitit import AutoExecutor
+
+    def refuse(*_: object) -> None:
+        raise RuntimeError("sbatch: error: invalid partition")
+
+    monkeypatch.setattr(AutoExecutor, "submit_array", refuse)
+
+    async def ask() -> object:
+        async with executor(tmp_path / "slurm").open() as pool:
+            return await pool.run(
+                Job(id="job", work=COUNT, input={"file": str(tmp_path / "c"), "seconds": 0.0}, key="k")
+            )
+
+    result = anyio.run(ask)
+    assert result.state == "lost"
+    assert "invalid partition" in result.error.message
+    assert shard_folders(tmp_path / "slurm") == [], "nobody waits for a shard that was never submitted"
