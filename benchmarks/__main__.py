@@ -20,7 +20,7 @@ from benchmarks.rows import Section, Unavailable, missing
 from benchmarks.settings import FULL, QUICK, Settings
 from benchmarks.state import default_state
 
-NAMES = ("create", "execute", "concurrent", "snapshots", "grading", "parsers", "store", "checkpoints", "dashboard")
+NAMES = ("create", "execute", "concurrent", "snapshots", "grading", "parsers", "store", "checkpoints")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -46,7 +46,7 @@ async def rows(lab: Lab) -> list[Row]:
     """A row a phase, the release, the seeds."""
     async with lab.provider() as provider:
         found = await _park_all(lab, provider)
-        found.append(await _release(lab, provider))
+        found += await _release(lab, provider)
     return [*found, await _slow_seeds(lab)]
 
 
@@ -154,7 +154,7 @@ async def _boxes(provider: LocalProvider, count: int, size: int) -> list[Box]:
 # -- the rest ----------------------------------------------------------------------------------------------------------
 
 
-async def _release(lab: Lab, provider: LocalProvider) -> Row:
+async def _release(lab: Lab, provider: LocalProvider) -> list[Row]:
     """All at once, of checkpoints that are dropped."""
     count, others = lab.settings.released_snapshots, await provider.snapshots()
     boxes = SandboxCheckpointer(provider, state_dir=lab.new_folder("index"))
@@ -166,11 +166,12 @@ async def _release(lab: Lab, provider: LocalProvider) -> Row:
             boxes.touch(name)
         await boxes.capture_once(sessions, checkpoint_id=f"checkpoint-{number}")
     await boxes.aclose()
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), lab.meter.seconds()
     released = await boxes.release(frozenset())
-    seconds = time.perf_counter() - start
+    seconds, cpu = time.perf_counter() - start, lab.meter.seconds() - cpu
     assert await provider.snapshots() == others
-    return Row(f"release of {released} snapshots", seconds, "s", target=Target(5))
+    name = f"release of {released} snapshots"
+    return [Row(name, seconds, "s", target=Target(5)), Row(f"{name}, CPU", cpu, "s")]
 
 
 async def _slow_seeds(lab: Lab) -> Row:

@@ -93,7 +93,7 @@ def _chromium() -> Iterator[Browser]:
 
 
 def _measure(browser: Browser, url: str, process: subprocess.Popen[str], run: str, rollout: str) -> Iterator[Measured]:
-    for view in ("runs", "rollouts"):
+    for view in ("runs", "rollouts", "masks", "budgets", "checkpoints", "retention"):
         values = [_paint(browser, f"{url}?view={view}") for _time in range(_TIMES)]
         yield Measured(f"first paint of {view}, a new browser", values, 1.5)
     page = _opened(browser, f"{url}?view=rollouts")
@@ -109,6 +109,7 @@ def _measure(browser: Browser, url: str, process: subprocess.Popen[str], run: st
         _go(page, "?view=rollouts")
         _await(page)
         yield Measured(what, [_press(page, press(n)) for n in range(_TIMES)], 0.3)
+    yield from _of_kept(page, run)
     yield from _of_log(browser, url, run, rollout)
     pages = [_opened(browser, f"{url}?view={view}") for view in ("runs", "rollouts", "masks", "budgets", "retention")]
     for page in pages:
@@ -116,15 +117,38 @@ def _measure(browser: Browser, url: str, process: subprocess.Popen[str], run: st
     yield Measured(f"memory of the server, {_VIEWERS} viewers", [_resident_mib(process.pid)], 500, "MiB", 0)
 
 
+def _of_kept(page: Page, run: str) -> Iterator[Measured]:
+    """Masks, budgets, checkpoints and retention, over all runs or of one."""
+    kinds = page.locator("table[aria-label='masks by kind'] tbody tr")
+    heads = page.locator("table[aria-label='budgets of rollouts'] th a.sort")
+    presses: list[tuple[str, str, Callable[[int], Callable[[], None]]]] = [
+        ("choose a kind of mask", "masks", lambda n: kinds.nth(1 + n % 5).click),
+        ("next page of masks", "masks", lambda _n: lambda: page.keyboard.press("]")),
+        ("sort budgets", "budgets", lambda n: heads.nth(n % 4).click),
+        ("budgets, a text", "budgets", lambda n: lambda: _go(page, f"?view=budgets&q=django-1{n}")),
+        ("checkpoints of a run", "checkpoints", lambda n: lambda: _go(page, f"?view=checkpoints&run={run}&part={n}")),
+        (
+            "snapshots of a run",
+            "retention",
+            lambda n: lambda: _go(page, f"?view=retention&run={run}&show=all&page={n + 1}"),
+        ),
+    ]
+    for what, view, press in presses:
+        _go(page, f"?view={view}")
+        _await(page)
+        yield Measured(what, [_press(page, press(n)) for n in range(_TIMES)], 0.3)
+
+
 def _of_log(browser: Browser, url: str, run: str, rollout: str) -> Iterator[Measured]:
     at = f"?view=rollout&run={run}&rollout={rollout}&tab=files&file=huge.log"
     page = _opened(browser, f"{url}?view=rollout&run={run}&rollout={rollout}")
     opened, searched, jumped = [], [], []
     for n in range(_TIMES):
-        opened.append(_press(page, lambda: _go(page, at)))
+        anew = f"{at}&x={n}"  # else the page that was made for the first time would be sent again
+        opened.append(_press(page, lambda anew=anew: _go(page, anew)))  # type: ignore[misc]
         jumped.append(_press(page, lambda n=n: _go(page, f"{at}&line={1_500_000 + n * 1000}")))  # type: ignore[misc]
         word = _WORD if n % 2 else _WORD.upper()
-        searched.append(_press(page, lambda word=word: _go(page, f"{at}&find={word}")))  # type: ignore[misc]
+        searched.append(_press(page, lambda to=f"{anew}&find={word}": _go(page, to)))  # type: ignore[misc]
         assert page.locator(".text .here mark").count() == 1
     yield Measured("open a log of 200 MB", opened, 1.0)
     yield Measured("jump to a line in it", jumped, 1.0)
@@ -155,8 +179,11 @@ def _press(page: Page, press: Callable[[], None]) -> float:
     """Seconds from a press until what it asked for is drawn, as the page's own clock has it."""
     page.evaluate(
         """() => { window.took = new Promise((done) => {
-          const start = performance.now();
-          let asked = false;
+          let start = 0, asked = false;
+          const began = (event) => { start = start || event.timeStamp; };
+          for (const kind of ['pointerdown', 'keydown', 'input', 'click']) {
+            document.addEventListener(kind, began, {capture: true, once: true});
+          }
           new MutationObserver(() => {
             if ('busy' in document.body.dataset) asked = true;
             else if (asked) requestAnimationFrame(() => setTimeout(() => done(performance.now() - start)));
@@ -182,7 +209,7 @@ def _go(page: Page, query: str) -> None:
 
 
 def _check(page: Page, n: int) -> Callable[[], None]:
-    menu = page.locator("details.menu").first
+    menu = page.locator("details.menu", has_text="status").first
     if menu.get_attribute("open") is None:
         menu.locator("summary").click()
     return menu.locator("label").nth(n % 4).click

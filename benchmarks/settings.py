@@ -52,7 +52,6 @@ class Settings:
     store_log_bytes: int = 200 * MIB
     store_writers: int = 16
     store_writing_s: float = 5.0
-    dashboard_repeats: int = 5
     parked_rollouts: int = 256
     parked_box_bytes: int = 10_000_000
     released_snapshots: int = 1000
@@ -81,7 +80,6 @@ QUICK = replace(
     store_log_bytes=3 * MIB,
     store_writers=2,
     store_writing_s=0.3,
-    dashboard_repeats=1,
     parked_rollouts=6,
     parked_box_bytes=1_000_000,
     released_snapshots=20,

@@ -22,7 +22,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ _ENDS_WITHIN_S = 4 * 3600.0
 _POLL_S = 0.5
 _CLOSE_S = 1.0
 _SHARE = 0.7
-"""Of what the uninterrupted run has spent: the budget that does not suffice."""
+"""Of what the agents of the uninterrupted run have taken: the budget that does not suffice."""
 
 
 @dataclass
@@ -57,6 +57,7 @@ class Evidence:
         self.folder: Path = options.out
         (self.folder / "logs").mkdir(parents=True, exist_ok=False)
         self._count = 0
+        self._pids: set[int] = set()
 
     def path(self, name: str) -> Path:
         """The run directory of a case."""
@@ -69,7 +70,9 @@ class Evidence:
             file.write(shlex.join(["swe-sdk", *arguments]) + f"  # {name}\n")
         with (self.folder / "logs" / f"{self._count:02}-{name.replace(' ', '-')}.log").open("wb") as log:
             command = [sys.executable, "-m", "swe_sdk", *arguments]
-            return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        self._pids.add(process.pid)
+        return process
 
     def run_arguments(self, name: str, budget_s: float) -> list[str]:
         """How a run is started."""
@@ -116,7 +119,7 @@ class Evidence:
             name = f"{case.name} {what} left"
             self.start(name, *arguments).wait(600)
             log = self.folder / "logs" / f"{self._count:02}-{name.replace(' ', '-')}.log"
-            case.facts[what] = left = _left(what, log.read_text())
+            case.facts[what] = left = _left(what, log.read_text(), self._pids)
             case.problems += [f"{what} are left: {left}"] if left else []
 
 
@@ -132,7 +135,7 @@ def uninterrupted(evidence: Evidence, budget_s: float) -> Case:
 def restored(evidence: Evidence, budget_s: float, truth: Case) -> Case:
     """The same outcomes, and all that the agent had seen before the cut."""
     case = Case("restored")
-    third_s = min(row["spent_s"] for row in truth.rollouts.values()) / 3
+    third_s = min(row["last_attempt_s"] for row in truth.rollouts.values()) / 3
     held = evidence.killed_and_resumed(case, budget_s, lambda one: one.budget.spent_s > third_s)
     _look(evidence.path(case.name), case)
     _check_histories(evidence.path(case.name), case, held)
@@ -148,7 +151,7 @@ def restored(evidence: Evidence, budget_s: float, truth: Case) -> Case:
 def remaining_budget(evidence: Evidence, truth: Case) -> Case:
     """A budget of a part of what is needed, most of it spent at the kill: the rest, and no more, is left."""
     case = Case("remaining-budget")
-    budget_s = _SHARE * min(row["spent_s"] for row in truth.rollouts.values())
+    budget_s = _SHARE * min(row["last_attempt_s"] for row in truth.rollouts.values())
     case.facts["budget_s"] = round(budget_s, 3)
     held = evidence.killed_and_resumed(case, budget_s, lambda one: one.budget.spent_s > budget_s / 3)
     _look(evidence.path(case.name), case)
@@ -226,12 +229,13 @@ def _asked(run: Run, rollout: Rollout, attempt: int) -> list[list[Any]]:
     return [body.get("messages") or body.get("input") or [] for body in bodies]
 
 
-def _left(what: str, said: str) -> list[Any]:
-    """From the JSON that the command has printed."""
+def _left(what: str, said: str, pids: Collection[int]) -> list[Any]:
+    """From the JSON that the command has printed. Boxes of this machine's other programs are no concern of ours."""
     start = min((said.find(sign) for sign in "[{" if sign in said), default=-1)
     found = json.loads(said[start:]) if start >= 0 else []
     if what == "boxes":
-        return list(found["items"])
+        ours = tuple(f"{pid}-" for pid in pids)
+        return [one for one in found["items"] if one["provider"] != "local" or one["handle"].startswith(ours)]
     return [name for row in found for name in row["found"]["unneeded"] + row["found"]["needed"]]
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from swe_sdk import _aio_sandbox as aio
 from swe_sdk._loop import BlockingMethod, blocking
 from swe_sdk.model.environment import Environment
 from swe_sdk.model.task import Task
-from swe_sdk.sandbox import sandbox as aio
+from swe_sdk.sandbox import sandbox as plain
 from swe_sdk.sandbox.contract import Box, Limits, Network, SandboxProvider, Snapshot
 from swe_sdk.sandbox.environments import OnProgress
 from swe_sdk.sandbox.prepared import PreparedEnvironment
@@ -32,7 +33,7 @@ class Sandbox(Shown):
         limits: Limits | None = None,
         on_progress: OnProgress | None = None,
     ) -> None:
-        self._async = aio.Sandbox(
+        self._async: plain.Sandbox = aio.Sandbox(
             target,
             provider=provider,
             snapshot=snapshot,

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import swe_sdk
 from swe_sdk import measure, reverify, side_by_side
-from swe_sdk._aio_sandbox import Sandbox
+from swe_sdk._aio_sandbox import Sandbox, prepare
 from swe_sdk._wakeful import wakeful
 from swe_sdk.runs import start
-from swe_sdk.sandbox import sandbox
 from swe_sdk.server import call
 
 if TYPE_CHECKING:
@@ -49,7 +48,6 @@ compare = wakeful(side_by_side.compare)
 grade = wakeful(measure.grade)
 grade_many = wakeful(measure.grade_many)
 open_run = wakeful(start.open_run)
-prepare = wakeful(sandbox.prepare)
 regrade = wakeful(reverify.regrade)
 resume = wakeful(start.resume)
 run = wakeful(start.run)

@@ -105,6 +105,18 @@ def shown_progress(
         yield Progress(tally, show)
 
 
+@contextmanager
+def shown_steps(own: Callable[[str], None] | None = None) -> Iterator[Callable[[str], None] | None]:
+    """What to call with each step of a build or a pull: ``own``, or else what shows it where somebody looks."""
+    place = looked_at() if own is None else None
+    if place is None:
+        yield own
+        return
+    drawn: AbstractContextManager[Callable[[str], None]] = from_notebook("steps").drawn_steps(place)
+    with drawn as say:
+        yield say
+
+
 def looked_at() -> Place | None:
     """Where somebody looks: at a cell, at a terminal, or nowhere."""
     if "ipykernel" in sys.modules and import_module("IPython").get_ipython() is not None:

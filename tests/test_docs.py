@@ -114,7 +114,7 @@ def test_commands_are_understood(page: str) -> None:
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     for program, *arguments in commands(page):
         if program == "make":
-            assert set(arguments) <= set(targets)
+            assert {word for word in arguments if "=" not in word} <= set(targets)
         elif program == "swe-sdk" and "--help" not in arguments:
             assert _parser().parse_args(arguments)
         elif program == "python":

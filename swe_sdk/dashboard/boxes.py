@@ -11,8 +11,9 @@ import anyio
 from pydantic import Field
 
 from swe_sdk.dashboard.asked import Asked
-from swe_sdk.dashboard.usage import Usage, usage_of
+from swe_sdk.dashboard.usage import Usage, pid_of, shared_usage, usage_of
 from swe_sdk.model.record import Record
+from swe_sdk.paths import state_dir
 from swe_sdk.sandbox.judgement import judge
 from swe_sdk.sandbox.leases import Lease, LeaseBook
 from swe_sdk.sandbox.owner import Owner
@@ -23,8 +24,8 @@ from swe_sdk.sandbox.registry import named_provider, provider_names
 _LOOK_EVERY_S = 4.0
 _LIST_CAP_S = 20.0
 _MAKING_S = 600.0
-Fate = Literal["live", "kept", "due"]
-_FATES: Mapping[Action, Fate] = {"would_remove": "due", "removed": "due", "failed": "due", "kept": "kept"}
+Fate = Literal["live", "kept", "due", "blocked"]
+_FATES: Mapping[Action, Fate] = {"would_remove": "due", "removed": "due", "failed": "blocked", "kept": "kept"}
 
 
 class BoxRow(Record):
@@ -43,17 +44,32 @@ class BoxRow(Record):
     run: str = ""
     task: str = ""
     fate: Fate
-    """What a reaper would do: leave it to its live owner, keep it for now, or remove it."""
+    """What a reaper would do: leave it to its live owner, keep it for now, remove it, or fail to."""
     reason: str = ""
     stuck: str = ""
     """What is wrong with it, in words; empty = nothing is."""
     usage: Usage = Usage()
 
 
+class OwnerRow(Record):
+    """A program that has boxes, or had."""
+
+    name: str
+    pid: int | None = None
+    boxes: int
+    lives: bool | None = None
+    memory_bytes: int | None = None
+    """Of all its boxes that are counted, alone or together."""
+    processes: int | None = None
+    cpu_s: float | None = None
+    """Both of its boxes that are counted together."""
+
+
 class Boxes(Record):
     """All that was found."""
 
     rows: tuple[BoxRow, ...] = ()
+    owners: tuple[OwnerRow, ...] = ()
     would_remove: int = 0
     """What ``swe-sdk reap`` would remove, as its dry run says."""
     unreachable: dict[str, str] = Field(default_factory=dict)
@@ -111,6 +127,7 @@ def collect(
     rows = [row.model_copy(update={"usage": used[row.handle]}) if row.handle in used else row for row in rows]
     return Boxes(
         rows=tuple(sorted(rows, key=_order)),
+        owners=tuple(owners(rows, groups)),
         would_remove=len(report.of("would_remove")),
         unreachable=dict(report.unreachable),
         at=now,
@@ -119,7 +136,7 @@ def collect(
 
 
 def _order(row: BoxRow) -> tuple[object, ...]:
-    return (not row.stuck, row.fate != "due", row.fate != "kept", row.created_at or 0.0, row.provider, row.handle)
+    return (not row.stuck, row.fate != "due", row.fate == "live", row.created_at or 0.0, row.provider, row.handle)
 
 
 def _of_lease(book: LeaseBook, lease: Lease, item: ReapItem | None, now: float) -> BoxRow:
@@ -159,31 +176,60 @@ def _of_box(book: LeaseBook, provider: str, box: OwnedBox) -> BoxRow:
     if box.is_orphan is not None:
         lives = not box.is_orphan
     fate: Fate = "live" if lives else "due" if lives is False else "kept"
-    reason = {"live": "its owner lives", "due": "its owner is dead", "kept": "nobody knows whose it is"}[fate]
+    reasons = {"live": "its owner lives", "due": "its owner is dead"}
     return BoxRow(
         provider=provider,
         handle=box.handle,
         lease=box.lease or "",
-        state=box.description or "box",
+        state=box.description if box.is_orphan is None else "left over" if box.is_orphan else "open",
+        created_at=_made_at(provider, box.handle),
         owner=box.owner,
         lives=lives,
         fate=fate,
-        reason=reason,
+        reason=reasons.get(fate, "nobody knows whose it is"),
         stuck="its owner is dead" if fate == "due" else "",
     )
 
 
-def owners(rows: Sequence[BoxRow]) -> list[tuple[str, int, bool | None]]:
-    """Processes with boxes: (who, how many, whether it lives); the one with most first."""
-    found: dict[str, tuple[int, bool | None]] = {}
+def owners(rows: Sequence[BoxRow], groups: Path | None = None) -> list[OwnerRow]:
+    """Whoever has boxes; the one with most first."""
+    of: dict[str, list[BoxRow]] = {}
     for row in rows:
-        name = owner_name(row)
-        found[name] = (found.get(name, (0, row.lives))[0] + 1, row.lives)
-    return sorted(((name, number, lives) for name, (number, lives) in found.items()), key=lambda one: (-one[1], one[0]))
+        of.setdefault(owner_name(row), []).append(row)
+    found = [_owner(name, own, groups) for name, own in of.items()]
+    return sorted(found, key=lambda one: (-one.boxes, one.name))
+
+
+def _owner(name: str, rows: Sequence[BoxRow], groups: Path | None) -> OwnerRow:
+    where = {} if groups is None else {"root": groups}
+    shared = shared_usage(name, **where) or Usage()
+    memory = [row.usage.memory_bytes for row in rows if row.usage.memory_bytes is not None]
+    if shared.memory_bytes is not None:
+        memory.append(shared.memory_bytes)
+    pid = rows[0].owner.pid if rows[0].owner is not None else pid_of(name, **where)
+    return OwnerRow(
+        name=name,
+        pid=pid,
+        boxes=len(rows),
+        lives=rows[0].lives,
+        memory_bytes=sum(memory) if memory else None,
+        processes=shared.processes,
+        cpu_s=shared.cpu_s,
+    )
 
 
 def owner_name(row: BoxRow) -> str:
     """Who owns a box, in few words."""
     if row.owner is not None:
-        return f"process {row.owner.pid} on {row.owner.host.partition('/')[0]}"
+        return f"process {row.owner.pid}"
     return row.handle.partition("/")[0] if "/" in row.handle else "unknown"
+
+
+def _made_at(provider: str, handle: str) -> float | None:
+    """When a local box was made: its directory is never written to afterwards, only below."""
+    if not provider.startswith("local") or "/" not in handle:
+        return None
+    try:
+        return (state_dir() / "boxes" / handle).stat().st_mtime
+    except (OSError, ValueError):
+        return None

@@ -50,9 +50,14 @@ class Context:
         return el("a", label if label is not None else rollout_id, href=f"?{target.query}", title=rollout_id)
 
     @property
+    def all_runs(self) -> list[RunRow]:
+        """All runs, the newest first."""
+        return self.once("runs", self.index.runs)
+
+    @property
     def runs(self) -> list[RunRow]:
         """The runs that the state is about; all of them where it names none. The newest first."""
-        rows = self.index.runs()
+        rows = self.all_runs
         return [row for row in rows if row.run in self.state.run] if self.state.run else rows
 
     @property
@@ -60,5 +65,4 @@ class Context:
         """The run that the state names, or the only one there is; else None."""
         if len(self.state.run) == 1:
             return self.state.run[0]
-        rows = self.index.runs()
-        return rows[0].run if len(rows) == 1 and not self.state.run else None
+        return self.all_runs[0].run if len(self.all_runs) == 1 and not self.state.run else None

@@ -55,7 +55,7 @@ def _header(context: Context) -> Html:
         "button", "◐", type="button", data_theme_switch=True, title="light or dark (t)", aria_label="light or dark"
     )
     keys = el("button", "?", type="button", data_help=True, title="keys (?)", aria_label="keys")
-    return el("header", brand, menu, _scope(context), _pulse(context.index.runs()), switch, keys, cls="top", key="top")
+    return el("header", brand, menu, _scope(context), _pulse(context.all_runs), switch, keys, cls="top", key="top")
 
 
 def _scope(context: Context) -> Html | None:

@@ -46,13 +46,17 @@ class Hub:
 
     def version(self, state: State) -> str:
         """Another text whenever anything that a state shows has changed. Looks at the disk twice a second at most."""
-        view = views().get(state.view)
-        pulse = "" if view is None or view.pulse is None else f"/{view.pulse(self.context(state))}"
-        return self._store_version() + pulse
+        return self._store_version() + self._pulse(state)
 
     def page(self, query: str) -> Rendered:
-        """The page for a query; the same as before where nothing has changed."""
+        """The page for a query; the same as before where nothing has changed. Never fails: it says what is wrong."""
         state = State.parse(query)
+        try:
+            return self._page(state)
+        except SweError as error:  # of the index itself: its disk is full, say
+            return Rendered(problem("The runs cannot be read", error.message, error.remedy), title_of(state), "")
+
+    def _page(self, state: State) -> Rendered:
         version = self.version(state)
         key = (state.query + "".join(state.problems), version)
         with self._lock:
@@ -65,6 +69,16 @@ class Hub:
             while len(self._rendered) > _KEPT:
                 self._rendered.popitem(last=False)
         return page
+
+    def _pulse(self, state: State) -> str:
+        view = views().get(state.view)
+        if view is None or view.pulse is None:
+            return ""
+        try:
+            return f"/{view.pulse(self.context(state))}"
+        except Exception:  # noqa: BLE001  the page itself says what is wrong, and the clock of all viewers goes on
+            _LOG.exception("the pulse of the view %s failed", state.view)
+            return ""
 
     def context(self, state: State) -> Context:
         """What a view gets."""

@@ -108,6 +108,7 @@ class Dashboard:
 
 def _listen(hub: Hub, place: Place) -> Any:
     logging.getLogger("bokeh").setLevel(logging.WARNING)
+    logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)  # a tab that was closed is no event
     logging.getLogger("tornado.access").setLevel(logging.ERROR)  # a refused host is no event
     names: list[str] = []
     access = Access(place.token, names, f"swe_sdk_dashboard_{place.port}")
@@ -118,6 +119,7 @@ def _listen(hub: Hub, place: Place) -> Any:
             address=place.host,
             websocket_origin=f"127.0.0.1:{place.port}",  # the others below, when the port is known
             title="swe_sdk",
+            warm=True,
             prefix=place.prefix,
             auth_provider=access,
             extra_patterns=patterns(hub, access),

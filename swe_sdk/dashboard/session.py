@@ -13,6 +13,7 @@ from panel.custom import JSComponent
 from swe_sdk.dashboard.hub import Hub, Rendered
 from swe_sdk.dashboard.page import bridge_script
 from swe_sdk.dashboard.state import State
+from swe_sdk.errors import SweError
 
 TICK_MS = 1000
 _LONGEST_QUERY = 8000
@@ -69,7 +70,10 @@ class Viewer:
     async def tick(self) -> None:
         """Look whether anything changed, and send the page if it did."""
         query, number = self._query, self._number
-        version = await to_thread.run_sync(self._hub.version, State.parse(query))
+        try:
+            version = await to_thread.run_sync(self._hub.version, State.parse(query))
+        except SweError:  # the page says so
+            version = ""
         if version == self._sent.version:
             return
         page = await to_thread.run_sync(self._hub.page, query)

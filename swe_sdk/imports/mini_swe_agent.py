@@ -15,6 +15,7 @@ from swe_sdk.imports.record import (
     ImportedStep,
     Skipped,
     as_count,
+    as_name,
     as_text,
     as_time,
     mapping,
@@ -68,7 +69,7 @@ def _imported(file: Path) -> Imported:
 
 def _instance_id(data: dict[str, Any], file: Path) -> str:
     stem = file.name.removesuffix(SUFFIX)
-    return as_text(data.get("instance_id")) or (file.parent.name if stem in _NAMELESS else stem)
+    return as_name(data.get("instance_id")) or as_name(file.parent.name if stem in _NAMELESS else stem)
 
 
 def _model(info: dict[str, Any]) -> str:

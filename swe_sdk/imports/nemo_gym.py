@@ -16,6 +16,7 @@ from swe_sdk.imports.record import (
     ImportedStep,
     Skipped,
     as_count,
+    as_name,
     as_text,
     mapping,
     one_line,
@@ -64,7 +65,7 @@ def _instance_id(row: dict[str, Any]) -> str:
     """Some agents' rows have it at the top, others in the request or in the configuration."""
     request = mapping(row.get("responses_create_params"))
     places = (row, mapping(request.get("metadata")), mapping(row.get("instance_config")))
-    found = next((as_text(place.get("instance_id")) for place in places if as_text(place.get("instance_id"))), "")
+    found = next((as_name(place.get("instance_id")) for place in places if as_name(place.get("instance_id"))), "")
     if not found:
         raise InputError("a row names no instance_id")
     return found

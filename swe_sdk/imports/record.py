@@ -78,6 +78,11 @@ def as_text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+def as_name(value: object) -> str:
+    """The same for what names something: halves of characters, which no journal can hold, are replaced."""
+    return as_text(value).encode("utf-8", "replace").decode()
+
+
 def as_count(value: object) -> int:
     """What is a count in a record of somebody else's; 0 for all else."""
     return value if isinstance(value, int) and value >= 0 else 0

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from swe_sdk.errors import InputError
-from swe_sdk.imports.record import Found, Imported, ImportedFile, Skipped, as_text, mapping
+from swe_sdk.imports.record import Found, Imported, ImportedFile, Skipped, as_name, as_text, mapping
 from swe_sdk.model.outcome import Mask, Outcome, PatchReport, TestReport
 from swe_sdk.model.patch import Patch
 from swe_sdk.store.events import ArtifactRole
@@ -46,8 +46,8 @@ def instance_folders(path: Path) -> list[Path]:
 
 
 def _imported(folder: Path) -> Imported:
-    instance, model = folder.name, folder.parent.name
-    files = [folder / name for name in _FILES if (folder / name).is_file()]
+    instance, model, evaluation = (as_name(each.name) for each in (folder, folder.parent, folder.parent.parent))
+    files = [folder / name for name in _FILES if (folder / name).is_file() and not (folder / name).is_symlink()]
     times = [file.stat().st_mtime for file in files]
     return Imported(
         instance_id=instance,
@@ -56,13 +56,14 @@ def _imported(folder: Path) -> Imported:
         files=tuple(ImportedFile(file.name, _FILES[file.name], file) for file in files),
         started_at=min(times),
         ended_at=max(times),
-        tags=(("evaluation", folder.parent.parent.name),),
+        tags=(("evaluation", evaluation),),
     )
 
 
 def _outcome(folder: Path, instance: str) -> Outcome:
     patch_file = folder / "patch.diff"
-    patch = Patch(data=patch_file.read_bytes()) if patch_file.is_file() else Patch(data=b"")
+    is_own = patch_file.is_file() and not patch_file.is_symlink()
+    patch = Patch(data=patch_file.read_bytes() if is_own else b"")
     if (folder / "report.json").is_file():
         return _reported(_report(folder / "report.json", instance), instance, patch)
     return _unreported(_end_of(folder / "run_instance.log"), instance, patch)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 from swe_sdk.errors import UnknownTask
 from swe_sdk.metrics.frames import COMPARISON
+from swe_sdk.metrics.intervals import Interval
 from swe_sdk.metrics.paired import Pair, PairedDifference, exact_mcnemar, paired_difference
 from swe_sdk.metrics.passes import Counted
 from swe_sdk.model.columns import frame_of
@@ -154,15 +155,30 @@ class Comparison(Shown, Sequence[TaskPair]):
         """By how much pass@1 of b is higher, over tasks that both have measured."""
         return paired_difference([Pair(pair.rate_a or 0.0, pair.rate_b or 0.0) for pair in self.measured])
 
+    @property
+    def if_masks_were_known(self) -> Interval | None:
+        """How far masks could move the difference, over tasks that both have finished; None where nothing is masked.
+
+        The lower end counts masked samples of a as resolved and those of b as not, the upper end the other way round.
+        """
+        finished = self._with("gained", "lost", "same", "masked")
+        if not any(pair.a.masked or pair.b.masked for pair in finished):
+            return None
+        low = [pair.b.resolved / sum(pair.b) - (pair.a.resolved + pair.a.masked) / sum(pair.a) for pair in finished]
+        high = [(pair.b.resolved + pair.b.masked) / sum(pair.b) - pair.a.resolved / sum(pair.a) for pair in finished]
+        return Interval(sum(low) / len(low), sum(high) / len(high))
+
     # -- shown and taken away ----------------------------------------------------------------------------------------
 
     @property
     def summary(self) -> str:
-        """Two lines: counts, and what can be concluded."""
+        """Two lines: counts, and what can be concluded; a third where masks could move that."""
         n = self.counts
         apart = "".join(f", {n[kind]} {kind}" for kind in CHANGES[3:] if n[kind])
         told = f"{n['gained']} gained, {n['lost']} lost, {n['same']} the same of {len(self.measured)} measured in both"
-        return f"{told}{apart}\n{self.difference}; {self.test} p = {self.p_value:.3g}"
+        moved = self.if_masks_were_known
+        masks = "" if moved is None else f"\nmasks could move the difference to {moved.low:+.3f} or {moved.high:+.3f}"
+        return f"{told}{apart}\n{self.difference}; {self.test} p = {self.p_value:.3g}{masks}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data: the numbers, and a row a task."""
@@ -173,6 +189,7 @@ class Comparison(Shown, Sequence[TaskPair]):
             "test": self.test,
             "p_value": self.p_value,
             "difference": self.difference.model_dump(mode="json"),
+            "if_masks_were_known": None if self.if_masks_were_known is None else list(self.if_masks_were_known),
             "tasks": [_row(pair) for pair in self._pairs],
         }
 

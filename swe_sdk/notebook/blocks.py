@@ -34,6 +34,7 @@ class Badge:
 
 Inline: TypeAlias = str | Word | Badge
 Cell: TypeAlias = Inline | tuple[Inline, ...] | int | float | None
+EMPTY_CELLS: tuple[Cell, ...] = (None, "", (), Word(""), Word("", "code"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Facts:
     @property
     def told(self) -> tuple[tuple[str, Cell], ...]:
         """Those that say something."""
-        return tuple((name, value) for name, value in self.pairs if value not in (None, "", ()))
+        return tuple((name, value) for name, value in self.pairs if value not in EMPTY_CELLS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,13 @@ class Table:
     def count(self) -> int:
         """How many rows there are, shown or not."""
         return len(self.rows) if self.total is None else self.total
+
+    def first(self, limit: int) -> Table:
+        """The first rows, without columns in which none of them says anything."""
+        rows = self.rows[:limit]
+        columns = [n for n in range(len(self.head)) if not rows or any(row[n] not in EMPTY_CELLS for row in rows)]
+        kept = [tuple(row[n] for n in columns) for row in rows]
+        return Table(tuple(self.head[n] for n in columns), kept, self.count, self.title)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +122,13 @@ class Span:
     start: float
     length: float
     note: Cell = None
+    counted_s: float | None = None
+    """What is written beside it, where that is another time than its length: without what it was parked for."""
+
+    @property
+    def shown_s(self) -> float:
+        """What is written beside it."""
+        return self.length if self.counted_s is None else self.counted_s
 
 
 @dataclass(frozen=True, slots=True)

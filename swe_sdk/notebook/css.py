@@ -24,7 +24,7 @@ _RULES = """
 --line:var(--jp-border-color2,var(--vscode-widget-border,rgba(128,128,128,.35)));
 --wash:rgba(128,128,128,.1);--add:rgba(31,174,116,.16);--cut:rgba(217,101,10,.16);
 --mono:var(--jp-code-font-family,var(--vscode-editor-font-family,ui-monospace,monospace));
-color:var(--ink);font-size:13px;line-height:1.45;max-width:1100px;padding:2px 0}
+color:var(--ink);font-size:13px;line-height:1.45;max-width:1100px;padding:2px 0;overflow-x:auto}
 DARK_PAGE{--soft:var(--jp-content-font-color2,var(--vscode-descriptionForeground,DARK_MUTED))}
 .swe .t{font-size:14px;margin:2px 0 4px}
 .swe .s{color:var(--soft)}
@@ -58,8 +58,12 @@ DARK_PAGE .bar>div+div{border-left-color:var(--jp-layout-color0,var(--vscode-edi
 .swe .note{border-left:3px solid var(--l);padding:3px 10px;margin:6px 0;background:var(--wash);overflow-wrap:anywhere;
 white-space:pre-wrap}
 DARK_PAGE .note{border-left-color:var(--d)}
-.swe details{margin:3px 0}
-.swe summary{cursor:pointer;display:list-item;overflow-wrap:anywhere}
+.swe.swe.swe details{display:block;margin:3px 0;padding:0;border:0;background:none;box-shadow:none;color:inherit;
+font-size:inherit;overflow:visible}
+.swe.swe.swe summary{cursor:pointer;display:list-item;list-style:disclosure-closed inside;margin:0;padding:0;border:0;
+background:none;min-height:0;font-weight:400;overflow-wrap:anywhere}
+.swe.swe.swe details[open]>summary{list-style-type:disclosure-open}
+.swe.swe.swe summary:before,.swe.swe.swe summary:after{display:none}
 .swe pre span.p{background:var(--add)}
 .swe pre span.m{background:var(--cut)}
 .swe pre span.h{color:var(--soft)}

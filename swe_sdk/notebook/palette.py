@@ -209,10 +209,3 @@ def style_of(table: Mapping[str, Style], word: str | None) -> Style:
     if word is None:
         return UNKNOWN
     return table.get(word) or UNKNOWN.named(word)
-
-
-def snapshot_state(*, released: bool, needed: bool) -> str:
-    """The word of :data:`SNAPSHOT` for a snapshot that is ``released`` or not, and ``needed`` by a kept checkpoint."""
-    if released:
-        return "violated" if needed else "released"
-    return "kept" if needed else "leaked"

@@ -26,7 +26,7 @@ _TICK_S = 1.0
 _REDRAWS_A_SECOND = 4
 _BAR = 16
 _STYLES = {"resolved": "bold green", "unresolved": "red", "masked": "bold yellow"}
-_TERMINAL = threading.Lock()
+TERMINAL = threading.Lock()
 """Two live lines on one terminal would overwrite each other: the second one stays silent."""
 
 
@@ -89,13 +89,13 @@ def _view(tally: Tally) -> View:
 
 @contextmanager
 def _terminal(tally: Tally) -> Iterator[Show]:
-    if not _TERMINAL.acquire(blocking=False):
+    if not TERMINAL.acquire(blocking=False):
         yield lambda: None
         return
     try:
         yield from _live_line(tally)
     finally:
-        _TERMINAL.release()
+        TERMINAL.release()
 
 
 def _live_line(tally: Tally) -> Iterator[Show]:

@@ -89,9 +89,10 @@ class _Page:
         shown = list(self._fitting(pairs))
         return element("div", *_spaced(shown), class_="f") if shown else EMPTY
 
-    def _table(self, table: Table) -> Html:
+    def _table(self, whole: Table) -> Html:
+        table = whole.first(SHOWN_ROWS)
         kinds = [_kind(table, column) for column in range(len(table.head))]
-        rows = list(self._fitting(_row(row, kinds) for row in table.rows[:SHOWN_ROWS]))
+        rows = list(self._fitting(_row(row, kinds) for row in table.rows))
         names = (element("th", clipped(name, _WORD), class_=kind) for name, kind in zip(table.head, kinds, strict=True))
         body = element("table", element("thead", element("tr", *names)), element("tbody", *rows)) if rows else EMPTY
         title = element("div", clipped(table.title, _WORD), class_="s") if table.title and table.count else EMPTY
@@ -145,7 +146,7 @@ def _row(row: tuple[Cell, ...], kinds: list[str | None]) -> Html:
 
 def _kind(table: Table, column: int) -> str | None:
     """``n`` for numbers, ``k`` for what stays on one line: signs of the palette, ids, short texts."""
-    cells = [row[column] for row in table.rows[:SHOWN_ROWS] if row[column] is not None]
+    cells = [row[column] for row in table.rows if row[column] is not None]
     if cells and all(isinstance(cell, int | float) for cell in cells):
         return "n"
     return "k" if all(map(_stays_on_one_line, cells)) else None
@@ -207,7 +208,7 @@ def _lane(span: Span, total: float) -> Html:
         "tr",
         element("td", clipped(span.label, _WORD)),
         element("td", track),
-        element("td", seconds(span.length), class_="n"),
+        element("td", seconds(span.shown_s), class_="n"),
         element("td", _cell(span.note)),
     )
 

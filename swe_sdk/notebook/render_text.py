@@ -29,7 +29,7 @@ from swe_sdk.notebook.blocks import (
 from swe_sdk.shown import neutral
 
 LIMIT_LINES = 120
-_WIDTH = 120
+_WIDTH, _NARROW = 120, 12
 _LINE = 400
 _CELL, _WIDE_CELL, _FEW_COLUMNS = 48, 90, 3
 _SHOWN_ROWS = 20
@@ -90,16 +90,24 @@ def _facts(facts: Facts) -> Iterator[str]:
         yield line
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(whole: Table) -> Iterator[str]:
+    table = whole.first(_SHOWN_ROWS)
     limit = _CELL if len(table.head) > _FEW_COLUMNS else _WIDE_CELL
-    rows = [[_flat(_cell(cell), limit) for cell in row] for row in table.rows[:_SHOWN_ROWS]]
+    rows = [[_flat(_cell(cell), limit) for cell in row] for row in table.rows]
     if table.title and table.count:
         yield f"  {_flat(table.title, _LINE)}"
     if rows:
-        widths = [max(map(len, column)) for column in zip(table.head, *rows, strict=True)]
+        widths = _fitting([max(map(len, column)) for column in zip(table.head, *rows, strict=True)])
         for row in (table.head, *rows):
-            yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            yield "".join(f"  {clipped(cell, width).ljust(width)}" for cell, width in zip(row, widths, strict=True))
     yield from _more(table.count - len(rows))
+
+
+def _fitting(widths: list[int]) -> list[int]:
+    """Widths of columns that fit side by side: the widest gives way."""
+    while sum(widths) + 2 * len(widths) > _WIDTH and max(widths) > _NARROW:
+        widths[widths.index(max(widths))] -= 1
+    return widths
 
 
 def _pre(pre: Pre) -> Iterator[str]:
@@ -142,7 +150,7 @@ def _lanes(lanes: Lanes) -> Iterator[str]:
 def _track(span: Span, total_s: float) -> str:
     before = min(round(_BAR * span.start / (total_s or 1.0)), _BAR - 1)
     long = max(1, min(round(_BAR * span.length / (total_s or 1.0)), _BAR - before))
-    return f"{' ' * before}{'━' * long}{' ' * (_BAR - before - long)}  {seconds(span.length).rjust(8)}"
+    return f"{' ' * before}{'━' * long}{' ' * (_BAR - before - long)}  {seconds(span.shown_s).rjust(8)}"
 
 
 def _note(note: Note) -> Iterator[str]:

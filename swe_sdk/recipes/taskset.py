@@ -78,7 +78,12 @@ class TaskSet(Shown, Sequence[Task]):
         rows = [_columns(task) for task in self._tasks]
         frame = frame_of(TASKS, rows, index="instance_id")
         further = dict.fromkeys(name for row in rows for name in row if name not in _PUBLIC)
-        return frame.assign(**{name: typed([row.get(name) for row in rows], frame.index) for name in further})
+        if not further:
+            return frame
+        import pandas as pd
+
+        columns = {name: typed([row.get(name) for row in rows], frame.index) for name in further}
+        return pd.concat([frame, pd.DataFrame(columns)], axis=1)
 
     def __repr__(self) -> str:
         name = f"{one_line(self.name)!r}, " if self.name else ""

@@ -18,7 +18,8 @@ from pydantic import Field, ValidationError
 
 from swe_sdk.config.model import RunConfig
 from swe_sdk.errors import InputError
-from swe_sdk.model.policy import Decision, Policy, get_policy
+from swe_sdk.executors.policy_ref import PolicyLine, PolicyRef
+from swe_sdk.model.policy import Policy
 from swe_sdk.model.record import Record
 from swe_sdk.model.task import Task
 from swe_sdk.recipes.taskset import TaskSet
@@ -28,14 +29,6 @@ from swe_sdk.store.layout import RUN_FILE, artifact_folder, events_folder
 from swe_sdk.store.writer import RunWriter
 
 CONFIG_FILE, TASKS_FILE = "config.json", "tasks.jsonl"
-
-
-class PolicyLine(Record):
-    """One line of a policy that has no name."""
-
-    stage: str
-    kind: str
-    decision: Decision
 
 
 class RunPlan(Record):
@@ -53,18 +46,7 @@ class RunPlan(Record):
     @property
     def policy(self) -> Policy:
         """What failures mean in this run."""
-        if not self.policy_lines:
-            return get_policy(self.config.policy)
-        lines = {(line.stage, line.kind): line.decision for line in self.policy_lines}
-        return Policy(lines, name=self.config.policy)
-
-
-def policy_lines(policy: Policy | str) -> tuple[PolicyLine, ...]:
-    """Nothing for a policy that can be had by its name."""
-    if isinstance(policy, str):
-        return ()
-    lines = policy.decisions.items()
-    return tuple(PolicyLine(stage=stage, kind=kind, decision=decision) for (stage, kind), decision in lines)
+        return PolicyRef(name=self.config.policy, lines=self.policy_lines).policy()
 
 
 def never_began(run_dir: Path) -> bool:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-
 class Rollout(Shown):
     """An agent's work on a task, as far as it has come; what was read does not change under its reader.
 

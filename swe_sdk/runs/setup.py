@@ -17,6 +17,7 @@ from swe_sdk.agents.registry import agent_names, make_agent
 from swe_sdk.config.model import ModelConfig, RunConfig
 from swe_sdk.config.resolve import ConfigLike, resolve_config
 from swe_sdk.errors import InputError
+from swe_sdk.executors.policy_ref import policy_ref
 from swe_sdk.executors.provider_ref import provider_on
 from swe_sdk.executors.registry import require_executor
 from swe_sdk.model.budget import Budget
@@ -25,7 +26,7 @@ from swe_sdk.model.task import Task
 from swe_sdk.recipes.dataset import load_tasks
 from swe_sdk.recipes.taskset import TaskSet
 from swe_sdk.rollouts.settings import RolloutSettings, RunLimits
-from swe_sdk.runs.folder import RunPlan, policy_lines
+from swe_sdk.runs.folder import RunPlan
 from swe_sdk.runs.given import listed_tasks, require_given
 from swe_sdk.runs.remote_verifier import require_url
 from swe_sdk.sandbox.contract import Limits, SandboxProvider
@@ -92,7 +93,7 @@ def set_up(
         name=str(name),
         dataset=loaded.name,
         given=(*handed_over, *(what for what, each in objects.items() if not isinstance(each, str | None))),
-        policy_lines=() if policy is None else policy_lines(policy),
+        policy_lines=() if policy is None else policy_ref(policy).lines,
     )
     return from_plan(plan, loaded, agent=agent, provider=provider, model=model)
 

@@ -183,10 +183,19 @@ class RunIndex:
         retryable: bool | None = None,
         offset: int = 0,
         limit: int = 50,
+        total: bool = True,
     ) -> Page[MaskRow]:
         """Masked attempts, the newest first; those that were tried again as well, unless only ``final`` ones count."""
         return summaries.masks(
-            self._db, filter, kind=kind, stage=stage, final=final, retryable=retryable, offset=offset, limit=limit
+            self._db,
+            filter,
+            kind=kind,
+            stage=stage,
+            final=final,
+            retryable=retryable,
+            offset=offset,
+            limit=limit,
+            total=total,
         )
 
     def mask_cells(self, filter: RolloutFilter = ALL) -> list[MaskCell]:

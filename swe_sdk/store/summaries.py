@@ -83,6 +83,7 @@ def masks(
     retryable: bool | None,
     offset: int,
     limit: int,
+    total: bool,
 ) -> Page[MaskRow]:
     """Masked attempts, the newest first, of rollouts that a filter holds for."""
     condition = one_of("m.stage", stage, one_of("m.kind", kind, where(chosen)))
@@ -90,15 +91,15 @@ def masks(
         condition = condition if value is None else condition.also(f"{sql} = ?", value)
     sql, parameters = condition
     with db.snapshot():
-        total = db.value(f"SELECT count(*) {MASKED} {sql}", parameters)
+        count = db.value(f"SELECT count(*) {MASKED} {sql}", parameters) if total else None
         rows = db.rows(
             "SELECT u.run, r.rollout_id, r.instance_id, m.attempt, r.provider, r.family, m.mask_t AS at, m.mask, "
             f"{IS_FINAL_MASK} AS is_final {MASKED} {sql} "
             "ORDER BY m.mask_t DESC, m.rid LIMIT ? OFFSET ?",
             (*parameters, limit, offset),
         )
-    assert isinstance(total, int)
-    return Page(rows=tuple(map(_mask_row, rows)), offset=offset, total=total)
+    assert count is None or isinstance(count, int)
+    return Page(rows=tuple(map(_mask_row, rows)), offset=offset, total=count)
 
 
 def one_of(column: str, wanted: OneOf, condition: Where) -> Where:

@@ -27,7 +27,6 @@ _EXPECTED = {
     "parsers": {"django, ours", "pytest, ours", "sympy, ours"},
     "store": {"append a step", "page of 50, slowest of all", "index what 2 writers write, p99 behind"},
     "checkpoints": {"release of 20 snapshots", "prepare, 20 slow seeds in flight", "a rollout stands parked"},
-    "dashboard": {"first paint of masks", "rollouts: next page", "find the line that is in it once"},
 }
 
 

@@ -25,8 +25,6 @@ from tests.runs.checkpointed import done_in, events, every_step, surviving
 _ENDS_WITHIN_S = 900.0
 _BEGINS_WITHIN_S = 180.0
 _CLOSE_S = 1.0
-_LONGEST_S = 45.0
-"""Before a kill: longer lives would only be more of the same."""
 _KILLS_OF_A_RUN = 25
 """Then it may come to its end."""
 Step = tuple[int, str, str]
@@ -116,13 +114,17 @@ def undisturbed(yard: Yard) -> Truth:
     return Truth(seconds, patches, told)
 
 
-def kill_often(yard: Yard, truth: Truth, seed: int, kills: int) -> Report:
-    """Kill and go on so often, over as many runs as it takes; each is gone on with to its end."""
+def kill_often(yard: Yard, truth: Truth, seed: int, kills: int, longest_s: float) -> Report:
+    """Kill and go on so often, over as many runs as it takes; each is gone on with to its end.
+
+    ``longest_s`` bounds the time from the first attempt of a life to its kill.
+    """
+    longest_s = min(0.9 * truth.seconds, longest_s)
     chance, report = random.Random(seed), Report(tallies={part.name: Tally() for part in yard.parts})
     while report.kills < kills:
         before = yard.snapshots()
         runs = yard.place.folder / f"runs-{report.runs}"
-        pids = _one_run(yard, runs, chance, truth.seconds, kills, report)
+        pids = _one_run(yard, runs, chance, longest_s, kills, report)
         for part in yard.parts:
             _check(yard, runs, part, truth, report)
         yard.place.run("reap", "--provider", "docker")
@@ -143,7 +145,7 @@ def _one_run(yard: Yard, runs: Path, chance: random.Random, longest_s: float, ki
         begun = _attempts(yard, runs)
         process = yard.start(runs)
         pids.append(process.pid)
-        moment = chance.uniform(0.0, min(0.9 * longest_s, _LONGEST_S))
+        moment = chance.uniform(0.0, longest_s)
         if report.kills < last and _has_begun(yard, runs, process, begun) and _kill_after(process, moment):
             report.kills += 1
             continue

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from scripts.checkpoint_evidence import main
+from swe_sdk.paths import harnesses_dir
 from swe_sdk.testing import ScriptedModel
 from tests.agents.dialects import MINI, apply
 from tests.agents.harness_lab import need_harness_installed
@@ -19,6 +20,7 @@ KEY = "the-key-of-my-endpoint"
 @pytest.mark.timeout(400)
 def test_the_folder_has_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     need_harness_installed("mini-swe-agent")
+    monkeypatch.setenv("SWE_SDK_HARNESSES", str(harnesses_dir()))
     monkeypatch.setenv("SWE_SDK_INDEX", str(tmp_path / "index"))
     monkeypatch.setenv("SWE_SDK_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)

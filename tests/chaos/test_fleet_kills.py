@@ -26,17 +26,17 @@ _ROLLOUTS = {"scripted": 5, "mini-swe-agent": 5, "opencode": 2}
 def test_nothing_is_lost_or_done_twice(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = [(agent, count if _KILLS > 1 else 1) for agent, count in _ROLLOUTS.items()]
     parts = [Part(agent, provider, count) for (agent, count), provider in product(counts, _PROVIDERS)]
-    _test(parts, _KILLS, place, monkeypatch)
+    _test(parts, _KILLS, 45.0, place, monkeypatch)
 
 
 @pytest.mark.network
 @pytest.mark.skipif(not _OPENHANDS_KILLS, reason="only with SWE_SDK_FLEET_OPENHANDS_KILLS: it needs minutes")
 @pytest.mark.timeout(600 + 180 * max(1, _OPENHANDS_KILLS))
 def test_openhands_goes_on_from_its_steps(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    _test([Part("openhands", provider, 2) for provider in _PROVIDERS], _OPENHANDS_KILLS, place, monkeypatch)
+    _test([Part("openhands", provider, 2) for provider in _PROVIDERS], _OPENHANDS_KILLS, 120.0, place, monkeypatch)
 
 
-def _test(parts: Sequence[Part], kills: int, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def _test(parts: Sequence[Part], kills: int, longest_s: float, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWE_SDK_INDEX", str(place.folder / "index"))
     for name in {part.agent for part in parts} - {"scripted"}:
         need_harness_installed(name)
@@ -44,7 +44,7 @@ def _test(parts: Sequence[Part], kills: int, place: Place, monkeypatch: pytest.M
     with ScriptedModel(dict(scripts(parts))) as model:
         yard = Yard(place, parts, model)
         truth = undisturbed(yard)
-        report = kill_often(yard, truth, _SEED, kills)
+        report = kill_often(yard, truth, _SEED, kills, longest_s)
     print_table(report, truth.seconds)
     assert report.problems == []
     assert report.kills >= kills

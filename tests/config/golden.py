@@ -29,6 +29,7 @@ EVALUATION: dict[str, Any] = {
     "base_image": None,
     "memory_limit_mib": None,
     "apptainer_memory_limit_mib": 32768,
+    "executor": "local",
     "limit": None,
     "max_boxes": None,
     "max_creates": 16,

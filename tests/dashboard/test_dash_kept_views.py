@@ -256,18 +256,20 @@ def test_a_box_of_this_process_is_there_and_goes(
     lease = book.intend("docker", settings={"base_url": "unix:///nowhere.sock"}, task=f"task {EVIL}")
     lease = book.confirm(lease, "c0ffee" * 8)
     page = open_page(serve_runs(store[0]).at("view=sandboxes"))
-    rows = page.locator("table[aria-label=sandboxes] tbody tr")
+    rows = page.locator(
+        "table[aria-label=sandboxes] tbody tr", has_text="c0ffee"
+    )  # there may be other programs' groups
     expect(rows).to_have_count(1, timeout=20_000)
-    expect(rows.first).to_contain_text("lives")
-    expect(rows.first).to_contain_text("stays")
-    assert numbers(page)["boxes"] == "1"
+    expect(rows).to_contain_text("lives")
+    expect(rows).to_contain_text("stays")
+    assert int(numbers(page)["boxes"]) >= 1
     with pytest.raises(OSError, match="no answer"), book.closing(lease):
         raise OSError("no answer")
-    expect(rows.first).to_contain_text("could not be closed", timeout=15_000)
-    expect(page.locator(".notice.warn")).to_contain_text("1 box stuck")
+    expect(rows).to_contain_text("could not close it", timeout=20_000)
+    expect(page.locator(".notice.warn")).to_contain_text("stuck or left over")
     with book.closing(lease):
         pass
-    expect(page.locator(".empty h3")).to_have_text("No sandbox is open", timeout=15_000)
+    expect(rows).to_have_count(0, timeout=20_000)
     assert page.evaluate("window.evil") is None
 
 

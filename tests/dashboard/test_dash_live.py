@@ -105,6 +105,16 @@ def test_focus_scroll_selection_filters_and_menus_stay(live: tuple[_Run, Served]
     assert chosen in ("", page.evaluate("String(getSelection())"))
 
 
+def test_a_row_that_moves_keeps_the_focus(live: tuple[_Run, Served], open_page: Opened) -> None:
+    run, served = live
+    page = open_page(served.at("view=rollouts&sort=-updated_at"))
+    row = page.locator("tbody tr", has_text="live__task-1.0").locator("a").first
+    row.focus()
+    run.go_on(2)
+    expect(page.locator("tbody tr").first).to_contain_text("live__task-1.0", timeout=_SHOWN_WITHIN_MS)
+    assert page.evaluate("document.activeElement.textContent") == "live__task-1.0"
+
+
 def test_an_idle_page_is_sent_nothing(served: Served, open_page: Opened) -> None:
     received: list[str] = []
     page = open_page("about:blank", wait=False)
@@ -151,14 +161,19 @@ def test_a_server_that_is_started_again_is_found_again(
     tmp_path: Path, serve_runs: Callable[..., Served], open_page: Opened
 ) -> None:
     _Run(tmp_path / "runs" / "live", 2).close()
-    served = serve_runs(tmp_path / "runs", "--port", "0")
-    page = open_page(served.at("view=rollouts"))
-    port = served.url.rpartition(":")[2].rstrip("/")
+    served = serve_runs(tmp_path / "runs")
+    page = open_page("about:blank", wait=False)
+    page.clock.install()  # half a minute passes at once
+    page.goto(served.at("view=rollouts&sort=steps"))
+    page.wait_for_selector("body[data-ready]", state="attached")
     served.process.terminate()
-    served.process.wait(20)
-    again = serve_runs(tmp_path / "runs", "--port", port)
-    page.evaluate("document.body.dataset.before = 'yes'")
-    page.reload()
-    expect(page.locator("h1")).to_have_text("Rollouts")
+    served.process.wait(30)
+    page.clock.fast_forward(40_000)
+    page.wait_for_selector("body[data-lost]", state="attached")
+    again = serve_runs(tmp_path / "runs", "--port", served.url.rpartition(":")[2].rstrip("/"))
     assert again.url == served.url
+    page.evaluate("document.body.dataset.before = 'yes'")
+    page.clock.fast_forward(20_000)
+    page.wait_for_selector("body[data-ready]:not([data-before])", state="attached")
+    assert page.url == served.at("view=rollouts&sort=steps"), "what it showed is in its address"
     open_page.errors.clear()  # type: ignore[attr-defined]  # the browser says that the connection was lost

@@ -200,3 +200,30 @@ def test_what_makes_no_sense_in_a_link_is_told(served: Served, open_page: Opened
     expect(page.locator(".problem")).to_contain_text("There is no view")
     page = open_page(served.at("view=rollout&run=nobody&rollout=none"))
     expect(page.locator(".problem")).to_contain_text("nobody")
+
+
+def test_keys_are_told_and_lead_where_they_say(served: Served, open_page: Opened) -> None:
+    page = open_page(served.at("view=rollouts"))
+    page.keyboard.press("?")
+    expect(page.get_by_role("heading", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("heading", name="Keys")).to_be_hidden()
+    page.keyboard.press("/")
+    page.keyboard.type("sympy")
+    expect(page.locator(".heading .sub")).not_to_contain_text("600 of")
+    assert _query(page)["q"] == ["sympy"]
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    assert page.evaluate("document.activeElement.closest('tr') === document.querySelector('tbody tr')")
+
+
+def test_what_is_long_is_cut_and_scrolls_by_itself(served: Served, open_page: Opened, index: RunIndex) -> None:
+    """At the width of a small window, no page does."""
+    row = index.rollouts(RolloutFilter(status=("unresolved",)), sort="steps", descending=True, limit=1).rows[0]
+    page = open_page(served.at("view=rollouts"), width=760)
+    for query in ("view=runs", "view=rollouts", f"view=rollout&run={row.run}&rollout={row.rollout_id}&tab=files"):
+        page.goto(served.at(query))
+        settled(page)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), query

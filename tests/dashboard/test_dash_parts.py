@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.made_up_store import write_store
 from swe_sdk.dashboard.components import bar
 from swe_sdk.dashboard.escape import Html, cut, el, plain, text
+from swe_sdk.dashboard.hub import Hub
 from swe_sdk.dashboard.rollout.proof import LogText
 from swe_sdk.dashboard.run_state import eta, state_of
 from swe_sdk.dashboard.show import seconds, size
 from swe_sdk.dashboard.state import State
+from swe_sdk.errors import NoSpace
+from swe_sdk.store.index import RunIndex
 from swe_sdk.store.rows import RunRow
 
 _FIELDS = st.dictionaries(st.sampled_from(("view", "rollout", "tab", "text", "sort")), st.text(min_size=1, max_size=20))
@@ -174,3 +179,43 @@ def test_numbers_are_read_as_people_say_them() -> None:
         "1 d 1 h",
     ]
     assert [size(value) for value in (0, 1023, 1536, 3 << 30)] == ["0 B", "1023 B", "1.5 KiB", "3.0 GiB"]
+
+
+def test_an_index_that_cannot_be_kept_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_store(tmp_path, runs=4, rollouts=8)
+    hub = Hub(tmp_path)
+    before = hub.page("view=runs")
+    assert "made-up" in before.html
+
+    def full(_index: RunIndex) -> str:
+        raise NoSpace("cannot write the index: disk is full", remedy="free space, or set SWE_SDK_INDEX")
+
+    monkeypatch.setattr(RunIndex, "version", full)
+    hub._looked_at = 0.0
+    page = hub.page("view=runs&sort=run")
+    assert "The runs cannot be read" in page.html
+    assert "SWE_SDK_INDEX" in page.html
+    monkeypatch.undo()
+    assert "made-up" in hub.page("view=runs&sort=run").html, "and it goes on when it can"
+    hub.close()
+
+
+def test_a_view_that_fails_takes_no_other_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_store(tmp_path, runs=4, rollouts=8)
+    hub = Hub(tmp_path)
+    monkeypatch.setattr(RunIndex, "mask_cells", lambda *_args, **_more: 1 / 0)
+    assert "This view failed" in hub.page("view=masks").html
+    assert "This view failed" not in hub.page("view=rollouts").html
+    hub.close()
+
+
+def test_pages_are_made_once_for_all_viewers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_store(tmp_path, runs=4, rollouts=40)
+    hub = Hub(tmp_path)
+    first = hub.page("view=rollouts")
+    assert hub.page("view=rollouts") is first
+    write_store(tmp_path / "more", runs=4, rollouts=4)
+    (tmp_path / "more" / "00-mini-swe-agent-made-up-7b").rename(tmp_path / "new-one")
+    hub._looked_at = 0.0
+    assert hub.page("view=rollouts").version != first.version
+    hub.close()

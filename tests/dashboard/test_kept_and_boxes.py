@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -17,15 +18,21 @@ from hypothesis import strategies as st
 from swe_sdk.checkpoint.snapshots.index import SnapshotIndex
 from swe_sdk.dashboard.advice import ADVICE, advice_on
 from swe_sdk.dashboard.asked import Asked
-from swe_sdk.dashboard.boxes import collect, owners
+from swe_sdk.dashboard.boxes import collect
 from swe_sdk.dashboard.columns import Column, columns, nice_top
+from swe_sdk.dashboard.context import Context
 from swe_sdk.dashboard.keeping import being_saved, restorable, standing, would_delete
+from swe_sdk.dashboard.state import State
 from swe_sdk.dashboard.usage import usage_of
+from swe_sdk.dashboard.views import views
 from swe_sdk.model.policy import FailureKind
 from swe_sdk.sandbox.leases import LeaseBook
 from swe_sdk.sandbox.reaper import reap
 from swe_sdk.sandbox.reaping import OwnedBox
+from swe_sdk.store import events as ev
+from swe_sdk.store.index import open_index
 from swe_sdk.store.rows import CheckpointRow, SnapshotRow
+from swe_sdk.store.writer import RunWriter
 
 # -- advice ------------------------------------------------------------------------------------------------------------
 
@@ -154,7 +161,8 @@ def test_boxes_say_what_a_dry_run_of_the_reaper_says(tmp_path: Path) -> None:
     assert {row.lease or row.handle for row in seen.rows if row.fate == "due"} == due
     assert seen.would_remove == len(report.of("would_remove"))
     assert [row.stuck != "" for row in seen.rows] == sorted((row.stuck != "" for row in seen.rows), reverse=True)
-    assert {number for _name, number, _lives in owners(seen.rows)} == {1, 2}
+    assert sorted(owner.boxes for owner in seen.owners) == [1, 1, 1, 2]
+    assert {owner.lives for owner in seen.owners if owner.name == f"process {os.getpid()}"} == {True}
 
 
 def test_a_box_that_is_long_in_the_making_is_stuck(tmp_path: Path) -> None:
@@ -183,6 +191,17 @@ def test_usage_is_read_from_control_groups_of_both_versions(tmp_path: Path) -> N
     assert found.keys() == {"c0ffee", "beef"}
     assert found["c0ffee"].memory_bytes == 1 << 20
     assert (found["beef"].memory_bytes, found["beef"].processes, found["beef"].cpu_s) == (2048, 3, 1.5)
+
+
+def test_boxes_that_share_a_group_are_counted_with_their_owner(tmp_path: Path) -> None:
+    group = tmp_path / "memory" / "swe_sdk" / "4711-99.box-owner-1"
+    group.mkdir(parents=True)
+    (group / "memory.usage_in_bytes").write_text("4096\n")
+    assert usage_of(["owner-1/box-1"], tmp_path) == {}
+    found = [OwnedBox(handle=f"owner-1/box-{n}", is_orphan=False) for n in range(3)]
+    report = anyio.run(lambda: reap(LeaseBook(tmp_path / "leases"), [], dry_run=True))
+    (owner,) = collect(LeaseBook(tmp_path / "leases"), {"local": found}, report, now=0.0, groups=tmp_path).owners
+    assert (owner.name, owner.pid, owner.boxes, owner.memory_bytes) == ("owner-1", 4711, 3, 4096)
 
 
 # -- asking ------------------------------------------------------------------------------------------------------------
@@ -247,3 +266,21 @@ def test_columns_are_as_tall_as_what_they_show() -> None:
     assert "<b>" not in drawn
     assert "status-masked" in columns([Column([("status", "masked", 0.5)])], label="x", key="k")
     assert columns([], label="nothing", key="k").startswith("<svg")
+
+
+# -- what a restore would do -------------------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_whose_snapshot_was_deleted_is_not_offered(tmp_path: Path) -> None:
+    with RunWriter(tmp_path / "run", sync=False) as writer:
+        for name, snapshot_id in (("c1", "s1"), ("c2", "s2")):
+            writer.append(ev.SnapshotTaken(checkpoint_id=name, snapshot_id=snapshot_id, rollout_id="a.0"))
+            writer.append(ev.SnapshotReferenced(checkpoint_id=name, snapshot_id=snapshot_id, rollout_id="a.0"))
+            writer.append(ev.CheckpointSaved(checkpoint_id=name))
+        writer.append(ev.SnapshotReleased(snapshot_id="s2"))
+    with open_index(tmp_path, index_dir=tmp_path / "ix") as index:
+        state = State.parse("view=checkpoints")
+        page = views()["checkpoints"].render(Context(index, state, tmp_path, time.time()))
+    assert "c2 cannot be restored: 1 snapshot that it needs" in page
+    assert "c1 cannot be restored" in page, "the journal says that it is kept, and its folder is not there"
+    assert "No checkpoint of this run can be restored" in page

@@ -12,7 +12,6 @@ import anyio
 import pytest
 
 import swe_sdk as swe
-from swe_sdk.errors import PrerequisiteError
 from swe_sdk.executors.contract import Job, Pool
 from swe_sdk.executors.ray.executor import RayExecutor
 from swe_sdk.model.task import Task
@@ -110,13 +109,3 @@ async def test_where_no_node_can_work_jobs_are_lost_and_say_why(ray_cluster: Ray
     assert result.state == "lost"
     assert result.error is not None
     assert "no worker for 0.5 s" in result.error.message
-
-
-def test_without_a_cluster_it_says_what_to_do(tmp_path: Path, task: Task) -> None:
-    import ray
-
-    if ray.is_initialized():
-        pytest.skip("this process has joined one")
-    executor = RayExecutor(address="127.0.0.1:1")
-    with pytest.raises(PrerequisiteError, match="ray start --head"):
-        swe.grade_many(task, executor=executor, provider="local", results=tmp_path, progress=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -208,3 +209,17 @@ def test_what_cannot_be_imported(tmp_path):
     assert import_run(rows, tmp_path / "r").rollouts == 0
     with pytest.raises(InputError, match="already"):
         import_run(rows, tmp_path / "r")
+
+
+def test_names_that_are_no_text_and_links_of_the_official_harness(tmp_path):
+    """A folder that comes from elsewhere: its links would bring files of ours into the run."""
+    (tmp_path / "secret").write_text("of ours")
+    folder = tmp_path / os.fsdecode(b"logs/run_evaluation/r\xff/m\xff/inst\xe9-1")
+    folder.mkdir(parents=True)
+    (folder / "report.json").write_text('{"resolved": false}')
+    (folder / "patch.diff").symlink_to(tmp_path / "secret")
+    (folder / "test_output.txt").symlink_to(tmp_path / "secret")
+    with imported(tmp_path, tmp_path / "logs", format="swe-bench") as index:
+        (row,) = index.rollouts().rows
+        assert (row.rollout_id, row.model, row.status) == ("inst?-1.0", "m?", "unresolved")
+        assert [each.name for each in index.artifacts(row.rollout_id)] == ["report.json"]

@@ -64,6 +64,16 @@ def test_masks_are_in_no_number(comparison: Comparison) -> None:
     assert frame.loc["gained", "family"] == "swe-bench"
 
 
+def test_how_far_masks_could_move_it(comparison: Comparison) -> None:
+    moved = comparison.if_masks_were_known
+    assert moved is not None
+    # six tasks: one gained, one lost; masked-a is resolved in b, masked-b in a
+    assert (moved.low, moved.high) == (pytest.approx((0 + 0 - 1) / 6), pytest.approx((0 + 1 + 0) / 6))
+    assert "masks could move the difference to -0.167 or +0.167" in comparison.summary
+    assert Comparison(comparison.measured).if_masks_were_known is None
+    assert "masks could" not in Comparison(comparison.measured).summary
+
+
 def test_several_samples_make_rates() -> None:
     pairs = pairs_of({"t": Counted(1, 3, 1), "u": Counted(0, 0, 2)}, {"t": Counted(2, 1, 0), "u": Counted(2, 0, 0)})
     comparison = Comparison(pairs)

@@ -60,7 +60,7 @@ def test_new_attempts_are_for_what_may_go_away() -> None:
     retryable = {kind for stage, kind in ALL if DEFAULT_POLICY.decide(stage, kind).retryable}
     assert retryable == {
         "cancelled", "create_failed", "host_oom", "no_space", "sandbox_lost", "timeout", "transfer_failed",
-        "model_failed", "model_unreachable", "verifier_unreachable",
+        "model_failed", "model_unreachable", "verifier_unreachable", "lost_worker",
     }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -51,10 +51,14 @@ def kernel(private_state: Path) -> Iterator[Kernel]:
     assert traces_of(private_state) == {}
 
 
-def stopped(kernel: Kernel, code: str) -> tuple[Cell, float]:
-    """Press the stop button half a second after a cell has said that it is in."""
+def stopped(kernel: Kernel, code: str, is_ready: Callable[[], bool] = lambda: True) -> tuple[Cell, float]:
+    """Press the stop button half a second after a cell has said that it is in, and what it does is under way."""
     cell = kernel.start(code)
     kernel.wait_for(cell, "in")
+    deadline = time.monotonic() + 60
+    while not is_ready():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
     time.sleep(0.5)
     pressed = time.monotonic()
     kernel.interrupt()
@@ -106,6 +110,27 @@ print("in", flush=True)
     assert traces_of(private_state).get("boxes", []) == []
 
 
+@pytest.mark.parametrize(("start", "resume"), [("swe.run", "swe.resume"), ("await aio.run", "await aio.resume")])
+def test_a_run_that_was_stopped_goes_on(
+    kernel: Kernel, private_state: Path, start: str, resume: str, tmp_path: Path
+) -> None:
+    code = f"""
+from pathlib import Path
+from swe_sdk.agents.scripted import Exec, Wait
+from tests.grading.tiny import make_task
+task = make_task(Path({str(tmp_path / "repo")!r}))
+agent = swe.agents.ScriptedAgent(actions=(Exec(command="sed -i s/41/42/ src.txt"), Wait(seconds=3)))
+print("in", flush=True)
+{start}(task, agent, path={str(tmp_path / "run")!r})
+"""
+    events = tmp_path / "run" / "events"
+    cell, seconds = stopped(kernel, code, lambda: any('"step"' in each.read_text() for each in events.glob("*.jsonl")))
+    assert cell.error in ("KeyboardInterrupt", "CancelledError"), cell.traceback
+    assert seconds <= STOP_CAP_S
+    assert traces_of(private_state).get("boxes", []) == []
+    assert kernel.good(f"print(({resume}({str(tmp_path / 'run')!r})).summary.splitlines()[0])").startswith("1 resolved")
+
+
 def test_a_sandbox_that_outlives_its_cell_survives_the_stop_button(kernel: Kernel) -> None:
     kernel.good("kept = swe.Sandbox().start(); kept.write_text('/tmp/x', 'still here')")
     cell, seconds = stopped(kernel, "print('in', flush=True); kept.exec('sleep 600')")
@@ -144,6 +169,23 @@ patches = {{each.instance_id: GOLD for each in tasks}}
     (table,) = kernel.run("outcomes").data
     assert "5 resolved" in table["text/plain"]
     assert kernel.run("swe.grade_many(tasks, patches, progress=False); None").data == []
+
+
+@pytest.mark.parametrize(
+    ("way", "opened"),
+    [("blocking", "with swe.Sandbox(task) as box"), ("awaited", "async with aio.Sandbox(task) as box")],
+)
+def test_a_first_build_shows_its_steps(kernel: Kernel, way: str, opened: str, tmp_path: Path) -> None:
+    kernel.good(f"""
+from pathlib import Path
+from tests.grading.tiny import make_task
+task = make_task(Path({str(tmp_path / "repo")!r}))
+environment = task.environment.model_copy(update={{"install": ("sleep 1 # {way}",)}})
+task = task.model_copy(update={{"environment": environment}})
+""")
+    (shown,) = kernel.run(f"{opened}: pass").data
+    assert shown["text/plain"].startswith("environment: ready after ")
+    assert kernel.run(f"{opened}: pass").data == [], "it is there already"
 
 
 def test_a_graceful_restart_leaves_nothing(kernel: Kernel, private_state: Path) -> None:

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from swe_sdk.grading.health import HealthStatus
+from swe_sdk.metrics.comparison import Change
 from swe_sdk.model.outcome import Status, TestStatus
 from swe_sdk.model.policy import FailureKind, Stage
 from swe_sdk.notebook import palette
 from swe_sdk.notebook.palette import PAGES, Style, Theme
 from swe_sdk.runs.checkpoints.view import Status as CheckpointStatus
-from swe_sdk.store.events import RolloutStage
-from swe_sdk.store.rows import RolloutStatus, SnapshotRow
+from swe_sdk.store.events import RolloutStage, RunEnded
+from swe_sdk.store.rows import RolloutStatus, SnapshotRow, SnapshotState
 
 TABLES: dict[str, Mapping[str, Style]] = {
     name: table
@@ -127,13 +128,19 @@ def test_every_kind_of_mask_has_one_group() -> None:
     assert set(palette._KINDS_BY_GROUP) == set(palette.MASK_GROUP)
 
 
-def test_the_state_of_a_snapshot_is_what_the_store_calls_trouble() -> None:
+def test_words_of_snapshots_and_runs() -> None:
+    assert set(palette.SNAPSHOT) == set(get_args(SnapshotState))
+    assert set(palette.CHANGE) == set(get_args(Change))
+    ends = get_args(RunEnded.model_fields["reason"].annotation)
+    assert set(palette.RUN) == {*ends, "running", "killed"}
+
+
+def test_the_state_of_a_snapshot_and_its_trouble_are_one() -> None:
     words = {None: ("kept", "released"), "leak": ("leaked",), "violation": ("violated",)}
-    for released, needed in itertools.product((True, False), repeat=2):
-        row = SnapshotRow(
-            run="r", snapshot_id="s", released_at=1.0 if released else None, kept_by=("c",) if needed else ()
-        )
-        assert palette.snapshot_state(released=released, needed=needed) in words[row.trouble]
+    for released, needed in itertools.product((1.0, None), (("c",), ())):
+        row = SnapshotRow(run="r", snapshot_id="s", released_at=released, kept_by=needed)
+        assert row.state in words[row.trouble]
+        assert row.trouble is not None or (row.state == "released") == (released is not None)
 
 
 def test_signs_are_one_character_that_pictures_can_show() -> None:

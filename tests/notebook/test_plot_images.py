@@ -27,7 +27,8 @@ from swe_sdk.notebook import plots
 from swe_sdk.runs.run import Run
 from swe_sdk.store.plotted import BudgetPoint, StageSpan
 from tests.notebook import made_run as made
-from tests.notebook.test_plots import PAIRS
+from tests.notebook.drawing import PAIRS
+from tests.notebook.drawing import RUN_PLOTS as OF_RUN
 
 BASELINE = Path(__file__).with_name("baseline")
 PAGE_IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images" / "plots"
@@ -58,7 +59,6 @@ OWN: dict[str, Callable[[Axes], Axes]] = {
     "comparison": lambda ax: Comparison(PAIRS, a="old", b="new").plot(ax=ax),
     "empty": lambda ax: Outcomes([]).plot_outcomes(ax=ax),
 }
-OF_RUN = ("outcomes", "masks", "budgets", "stages", "gantt", "retention")
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +67,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         yield run
 
 
-def save(image: Path, to: Path) -> None:
+def save(image: Path, to: Path, colours: int) -> None:
     """With few colours: some kilobytes."""
     with Image.open(image) as read:
-        read.convert("RGB").quantize(24).save(to, optimize=True)
+        read.convert("RGB").quantize(colours).save(to, optimize=True)
 
 
 def show_on_the_page(name: str, draw: Callable[[Axes], Axes], folder: Path) -> None:
@@ -78,7 +78,7 @@ def show_on_the_page(name: str, draw: Callable[[Axes], Axes], folder: Path) -> N
     with style_context("default"):
         draw(figure.add_subplot())
         figure.savefig(folder / "page.png", dpi=110)
-    save(folder / "page.png", PAGE_IMAGES / f"{name}.png")
+    save(folder / "page.png", PAGE_IMAGES / f"{name}.png", 160)
 
 
 def picture(file: Path, draw: Callable[[Axes], Axes], style: str = "default") -> Path:
@@ -93,7 +93,7 @@ def picture(file: Path, draw: Callable[[Axes], Axes], style: str = "default") ->
 def check(name: str, folder: Path, draw: Callable[[Axes], Axes], style: str = "default") -> None:
     found, wanted = picture(folder / f"{name}.png", draw, style), BASELINE / f"{name}.png"
     if WRITE:
-        save(found, wanted)
+        save(found, wanted, 64)
         if name in SHOWN:
             show_on_the_page(name, draw, folder)
     assert wanted.is_file(), f"there is no baseline {wanted}"

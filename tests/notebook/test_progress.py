@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from swe_sdk import progress
 from swe_sdk.notebook import progress as pictures
-from swe_sdk.progress import Progress, Tally, clock, shown_progress
+from swe_sdk.notebook import steps as step_lines
+from swe_sdk.progress import Progress, Tally, clock, shown_progress, shown_steps
 from tests.notebook.kernel import ROOT
 
 
@@ -147,6 +148,64 @@ def test_a_notebook_is_not_flooded_and_says_where_it_stopped(page: Page) -> None
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("Thread") and not thread.daemon]
 
 
+# -- steps of a build --------------------------------------------------------------------------------------------------
+
+
+def test_steps_are_a_line_that_says_how_long_it_took(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step_lines, "import_module", lambda _name: page)
+    monkeypatch.setattr(step_lines, "_EVERY_S", 0.0)
+    with shown_steps() as say:
+        assert page.shown == [], "what is ready already says nothing"
+        assert say is not None
+        say("fetching <b>\x1b[31m")
+        say("freezing")
+    assert [each["text/plain"] for each in page.shown[:2]] == [
+        "environment: fetching <b>␛[31m",
+        "environment: freezing",
+    ]
+    assert page.shown[-1]["text/plain"].startswith("environment: ready after ")
+    assert "<b>" not in page.shown[0]["text/html"]
+
+
+def test_steps_of_a_build_that_failed_end_with_the_last_one(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step_lines, "import_module", lambda _name: page)
+
+    def build() -> None:
+        with shown_steps() as say:
+            assert say is not None
+            say("installing")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        build()
+    assert page.shown[-1]["text/plain"].startswith("environment: installing, after ")
+
+
+def test_steps_on_a_terminal_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    with shown_steps() as say:
+        assert say is not None
+        say("installing")
+        say("freezing \x1b]0;title\x07")
+    assert "freezing" in screen.getvalue()
+    assert "\x1b]0;" not in screen.getvalue()
+    assert screen.getvalue().endswith("\x1b[2K"), "the line is erased"
+    with shown_progress(1, "patches"):
+        pass
+    assert "0/1 patches" in screen.getvalue(), "the terminal is free again"
+
+
+def test_steps_go_to_whom_the_caller_named_and_else_nowhere() -> None:
+    said: list[str] = []
+    with shown_steps(said.append) as say:
+        assert say is not None
+        say("freezing")
+    assert said == ["freezing"]
+    with shown_steps() as say:
+        assert say is None, "nobody looks"
+
+
 def test_time_goes_on_while_nothing_happens(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pictures, "_TICK_S", 0.02)
     ticked = threading.Event()
@@ -182,6 +241,9 @@ def test_a_clock_reads_as_clocks_do(seconds: float) -> None:
 
 def test_all_use_the_one_protocol() -> None:
     """Nothing else of this package draws progress."""
-    for name in ("tqdm", "rich.live", "rich.progress"):
+    for name in ("tqdm", "rich.live", "rich.progress", "rich.status"):
         found = [path for path in (ROOT / "swe_sdk").rglob("*.py") if f"from {name}" in path.read_text()]
-        assert {path.relative_to(ROOT).as_posix() for path in found} <= {"swe_sdk/notebook/progress.py"}, name
+        assert {path.relative_to(ROOT).as_posix() for path in found} <= {
+            "swe_sdk/notebook/progress.py",
+            "swe_sdk/notebook/steps.py",
+        }, name

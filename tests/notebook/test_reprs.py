@@ -19,6 +19,7 @@ from swe_sdk.model.outcome import Mask, Outcome, PatchReport, TestReport
 from swe_sdk.model.patch import Patch
 from swe_sdk.model.policy import FailureKind
 from swe_sdk.notebook import amounts
+from swe_sdk.notebook.blocks import Table
 from swe_sdk.notebook.css import style_rules
 from swe_sdk.notebook.html import Html, element, stylesheet
 from swe_sdk.notebook.palette import MASK_KIND
@@ -112,6 +113,13 @@ def test_sizes_are_short() -> None:
     ]
 
 
+def test_columns_that_say_nothing_are_left_out() -> None:
+    rows = [("a", "", None, 0), ("b", "", (), 0)]
+    table = Table(("name", "why", "where", "count"), rows, total=9).first(2)
+    assert (table.head, table.rows, table.count) == (("name", "count"), [("a", 0), ("b", 0)], 9)
+    assert Table(("name", "why"), []).first(2).head == ("name", "why")
+
+
 # -- outcomes ----------------------------------------------------------------------------------------------------------
 
 
@@ -127,7 +135,7 @@ def test_a_mask_says_what_to_do() -> None:
         assert "sandbox lost in tests" in text
         assert "it died" in text
         assert ADVICE["sandbox_lost"] in text
-        assert "can be retried" in text
+        assert "worth a new attempt" in text
         assert "reward" not in text, "a masked 0.0 is no measurement"
     assert '"box": "box-1"' in words(outcome("masked", mask=lost)._repr_html_()).replace("&quot;", '"')
     own = lost.model_copy(update={"evidence": {"remedy": "start the daemon"}, "retryable": False})
@@ -312,6 +320,7 @@ def test_a_rollout_shows_its_timeline_budget_and_steps(run: Run) -> None:
     retried = run.rollouts["tokio-rs__tokio-4384.0"]
     assert "attempt 3" in both(retried)[0]
     assert "2 earlier masks" in both(retried)[0]
+    assert re.search(r"attempt 1: seed.*40 s.*cut off.*attempt 3: seed.*11 s", both(retried)[1])
 
 
 def test_checkpoints_show_what_each_holds(run: Run, tmp_path: Path) -> None:

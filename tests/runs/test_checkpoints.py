@@ -17,12 +17,12 @@ from swe_sdk.agents.scripted import Exec, Wait
 from swe_sdk.checkpoint import store
 from swe_sdk.checkpoint.catalog import BadCheckpoint
 from swe_sdk.checkpoint.snapshots.sweep import audit, sweep
-from swe_sdk.errors import InputError
+from swe_sdk.errors import CreateFailed, InputError
 from swe_sdk.model.task import Task
 from swe_sdk.recipes.taskset import TaskSet
 from swe_sdk.runs.checkpoints.view import HeldRollout
 from swe_sdk.runs.run import Run
-from swe_sdk.sandbox.contract import Snapshot
+from swe_sdk.sandbox.contract import Box, Snapshot
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
 from tests.runs.checkpointed import FIX, count_saved, done_in, events, every_step, steps, stopped_when_saved
 
@@ -217,6 +217,34 @@ async def test_a_damaged_checkpoint_is_skipped(
         started = [one for one in events(path) if one["kind"] == "attempt_started"]
         assert started[-1]["restored_from"] == older.id
     assert await local_provider.snapshots() == built
+
+
+class Stubborn(LocalProvider):
+    """One of its sandboxes cannot be frozen."""
+
+    async def snapshot(self, box: Box, *, snapshot_id: str | None = None) -> Snapshot:
+        if box.spec.labels.get("task") == "tiny__answer-1":
+            raise CreateFailed("it does not hold still")
+        return await super().snapshot(box, snapshot_id=snapshot_id)
+
+
+async def test_a_sandbox_that_cannot_be_frozen_does_not_keep_the_others_from_being_saved(
+    local_provider: LocalProvider, tasks: TaskSet, tmp_path: Path
+) -> None:
+    (await aio.run(next(iter(tasks)), "noop", provider=local_provider, path=tmp_path / "warm", progress=False)).close()
+    provider = Stubborn(local_provider.state)
+    try:
+        run = await aio.run(
+            list(tasks)[:2], steps(), provider=provider, path=tmp_path / "run", limit=2, checkpoint_every=0.2,
+            progress=False,
+        )  # fmt: skip
+    finally:
+        await provider.aclose()
+    with run:
+        assert run.metrics.resolved == 2
+        others = [one for one in run.checkpoints if "tiny__answer-1.0" in one.restarts and one.snapshots]
+        assert others, [one.restarts for one in run.checkpoints]
+        assert "does not hold still" in others[0].restarts["tiny__answer-1.0"]
 
 
 async def test_the_state_of_an_agent_is_never_restored_without_its_files(

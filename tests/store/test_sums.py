@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.made_up_store import MadeUp, write_store
+from benchmarks.made_up_store import MadeUp, main, write_store
 from swe_sdk.model.budget import Budget
 from swe_sdk.store import events as ev
 from swe_sdk.store.filters import RolloutFilter
@@ -163,3 +163,18 @@ def test_a_mask_that_was_graded_after_all_is_in_no_sum(tmp_path: Path) -> None:
     with open_index(tmp_path, index_dir=tmp_path / "ix") as index:
         assert index.mask_cells() == []
         assert index.masks().total == 0
+
+
+def test_the_live_run_goes_on_before_the_eyes_of_its_viewers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--runs", "4", "--rollouts", "400", "--huge-log-mb", "0", "--play-s", "0.5", "--speed", "500"]
+    assert main([str(tmp_path / "runs"), *options]) == 0
+    assert "400 rollouts in 4 runs" in capsys.readouterr().out
+    with open_index(tmp_path / "runs", index_dir=tmp_path / "ix") as index:
+        live = index.runs()[0]
+        assert live.run.startswith("03")
+        assert len(list((Path(live.path) / "events").iterdir())) == 2, "one journal for what was, one for what came"
+        assert live.end_reason is None
+        finished = sum(live.counts.get(status, 0) for status in ("resolved", "unresolved", "masked"))
+    assert finished > 90, "nine tenths were over before"

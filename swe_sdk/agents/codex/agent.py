@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from anyio import to_thread
 from pydantic import Field
 
 from swe_sdk.agents.codex.config import KEY_VARIABLE, configuration
 from swe_sdk.agents.codex.events import NEW, EventReader
-from swe_sdk.agents.contract import AgentEnd, AgentNeeds, Episode, Tier
-from swe_sdk.agents.harnesses import HARNESSES, ensure_harness, need_harness
+from swe_sdk.agents.contract import AgentEnd, Episode, Tier
+from swe_sdk.agents.in_box.mounted import MountedAgent
 from swe_sdk.agents.in_box.program import AGENTS, STATE, need_model
 from swe_sdk.agents.in_box.prompt import ISSUE_PROMPT, issue_prompt
 from swe_sdk.agents.in_box.watched import run_watched
 from swe_sdk.model.exec_result import ExecResult
-from swe_sdk.model.record import Record
-from swe_sdk.sandbox.contract import Mount
 
 _HARNESS = "codex"
 _AT = f"{AGENTS}/{_HARNESS}"
@@ -26,7 +23,7 @@ _CONFIGURE = f"mkdir -p {_STATE} && cat > {_STATE}/config.toml"
 _COMMAND = (f"{_AT}/bin/codex", "exec", "--json", "--skip-git-repo-check")
 
 
-class Codex(Record):
+class Codex(MountedAgent):
     """Codex' ``exec`` command, as one program in the box; the tree afterwards is the patch.
 
     It speaks the responses interface: the endpoint must have ``/v1/responses``. A parked episode stands where it waits
@@ -50,20 +47,6 @@ class Codex(Record):
     """For one model call."""
     config: dict[str, Any] = Field(default_factory=dict)
     """Further settings of its own, laid over ours key by key."""
-
-    @property
-    def version(self) -> str:
-        """Of the npm package."""
-        return HARNESSES[_HARNESS].version
-
-    @property
-    def needs(self) -> AgentNeeds:
-        """Its program. ``HarnessUnavailable`` before :meth:`prepare`."""
-        return AgentNeeds(egress="model", mounts=(Mount(source=str(need_harness(_HARNESS)), target=_AT),))
-
-    async def prepare(self) -> None:
-        """Fetch it, if it is not there yet."""
-        await to_thread.run_sync(ensure_harness, _HARNESS, abandon_on_cancel=True)
 
     async def run(self, episode: Episode) -> AgentEnd:
         """One episode, or the rest of one."""

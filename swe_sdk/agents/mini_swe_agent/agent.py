@@ -10,12 +10,12 @@ import anyio.to_thread
 from pydantic import Field
 
 from swe_sdk.agents.contract import AgentEnd, AgentNeeds, Episode, ModelAccess, Tier
-from swe_sdk.agents.harnesses import HARNESSES, ensure_harness, need_harness
+from swe_sdk.agents.harnesses import HARNESSES, need_harness
+from swe_sdk.agents.harnesses.agent import HarnessAgent
 from swe_sdk.agents.harnesses.python_packages import PythonPackages
 from swe_sdk.agents.mini_swe_agent.conversation import Conversation, Opening
 from swe_sdk.agents.mini_swe_agent.process import WorkerDied, worker_process
 from swe_sdk.errors import HarnessUnavailable
-from swe_sdk.model.record import Record
 
 _HARNESS = "mini-swe-agent"
 _WORKER = Path(__file__).parent / "worker.py"
@@ -26,7 +26,7 @@ _SYSTEM = {"system": "Linux", "release": "", "version": "", "machine": os.uname(
 PromptName = Literal["system_template", "instance_template", "observation_template", "format_error_template"]
 
 
-class MiniSweAgent(Record):
+class MiniSweAgent(HarnessAgent):
     """mini-swe-agent's own loop, prompts and state, one process of its own for each episode; commands run in the box.
 
     A parked episode goes on exactly where it was: between a model call and a command, or between two commands.
@@ -57,18 +57,9 @@ class MiniSweAgent(Record):
     """The same for those that it writes."""
 
     @property
-    def version(self) -> str:
-        """Of the package."""
-        return HARNESSES[_HARNESS].version
-
-    @property
     def needs(self) -> AgentNeeds:
         """Nothing in the box: it runs outside."""
         return AgentNeeds(egress="model", model_from_box=False)
-
-    async def prepare(self) -> None:
-        """Install it, if it is not there yet."""
-        await anyio.to_thread.run_sync(ensure_harness, _HARNESS, abandon_on_cancel=True)
 
     async def run(self, episode: Episode) -> AgentEnd:
         """One episode, or the rest of one. ``HarnessUnavailable`` without a model, or where it is not installed."""

@@ -6,18 +6,15 @@ import json
 from pathlib import Path
 from typing import Any, ClassVar
 
-from anyio import to_thread
 from pydantic import Field
 
-from swe_sdk.agents.contract import AgentEnd, AgentNeeds, Episode, Tier
-from swe_sdk.agents.harnesses import HARNESSES, ensure_harness, need_harness
+from swe_sdk.agents.contract import AgentEnd, Episode, Tier
+from swe_sdk.agents.in_box.mounted import MountedAgent
 from swe_sdk.agents.in_box.program import AGENTS, STATE, need_model
 from swe_sdk.agents.in_box.prompt import ISSUE_PROMPT, issue_prompt
 from swe_sdk.agents.in_box.watched import run_watched
 from swe_sdk.agents.opencode.config import configuration, environment
 from swe_sdk.agents.opencode.events import NEW, EventReader
-from swe_sdk.model.record import Record
-from swe_sdk.sandbox.contract import Mount
 
 _HARNESS = "opencode"
 _AT = f"{AGENTS}/{_HARNESS}"
@@ -27,7 +24,7 @@ _COMMAND = (f"{_AT}/bin/opencode", "run", _DRIVER)
 """Its program has a runtime within, and is that where a variable says so."""
 
 
-class OpenCode(Record):
+class OpenCode(MountedAgent):
     """OpenCode's server with one session, as one program in the box; the tree afterwards is the patch.
 
     A parked episode stands where it waits for the model. Elsewhere it goes on from there, with its history as it was.
@@ -35,6 +32,7 @@ class OpenCode(Record):
 
     name: ClassVar[str] = _HARNESS
     tier: ClassVar[Tier] = "exact"
+    driver: ClassVar[Path | None] = Path(__file__).parent / "driver.mjs"
 
     max_steps: int = Field(default=250, ge=1)
     """Model calls, after which it is ended."""
@@ -48,22 +46,6 @@ class OpenCode(Record):
     """For one model call: two minutes in all. By itself it would try for ever."""
     config: dict[str, Any] = Field(default_factory=dict)
     """Further settings of its own, laid over ours key by key."""
-
-    @property
-    def version(self) -> str:
-        """Of the npm package."""
-        return HARNESSES[_HARNESS].version
-
-    @property
-    def needs(self) -> AgentNeeds:
-        """Its program, and ours. ``HarnessUnavailable`` before :meth:`prepare`."""
-        driver = Path(__file__).parent / "driver.mjs"
-        mounts = (Mount(source=str(need_harness(_HARNESS)), target=_AT), Mount(source=str(driver), target=_DRIVER))
-        return AgentNeeds(egress="model", mounts=mounts)
-
-    async def prepare(self) -> None:
-        """Fetch it, if it is not there yet."""
-        await to_thread.run_sync(ensure_harness, _HARNESS, abandon_on_cancel=True)
 
     async def run(self, episode: Episode) -> AgentEnd:
         """One episode, or the rest of one."""

@@ -8,18 +8,16 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import anyio
-from anyio import to_thread
 from pydantic import Field
 
-from swe_sdk.agents.contract import AgentEnd, AgentNeeds, Episode, Tier
-from swe_sdk.agents.harnesses import HARNESSES, ensure_harness, need_harness
+from swe_sdk.agents.contract import AgentEnd, Episode, Tier
+from swe_sdk.agents.harnesses import HARNESSES
 from swe_sdk.agents.harnesses.python_packages import PythonPackages
+from swe_sdk.agents.in_box.mounted import MountedAgent
 from swe_sdk.agents.in_box.program import AGENTS, STATE, need_model, run_program
 from swe_sdk.agents.in_box.prompt import ISSUE_PROMPT, issue_prompt
 from swe_sdk.agents.in_box.watched import park_in_place
 from swe_sdk.agents.openhands.events import NEW, EventReader
-from swe_sdk.model.record import Record
-from swe_sdk.sandbox.contract import Mount
 
 _HARNESS = "openhands"
 _AT = f"{AGENTS}/{_HARNESS}"
@@ -36,7 +34,7 @@ _ENV = {
 }
 
 
-class OpenHands(Record):
+class OpenHands(MountedAgent):
     """OpenHands' SDK with its terminal and file editor, as one program in the box; the tree afterwards is the patch.
 
     A parked episode stands between two steps (a model call and its tools), where it waits for the model. Elsewhere it
@@ -45,6 +43,7 @@ class OpenHands(Record):
 
     name: ClassVar[str] = _HARNESS
     tier: ClassVar[Tier] = "step"
+    driver: ClassVar[Path | None] = Path(__file__).parent / "runner.py"
 
     max_iterations: int = Field(default=250, ge=1)
     """Model calls in an episode."""
@@ -56,22 +55,6 @@ class OpenHands(Record):
     """For one model call."""
     model_tries: int = Field(default=5, ge=1)
     """For one model call, where it fails in a way that may pass; with pauses of 8 s and more between them."""
-
-    @property
-    def version(self) -> str:
-        """Of openhands-sdk and openhands-tools."""
-        return HARNESSES[_HARNESS].version
-
-    @property
-    def needs(self) -> AgentNeeds:
-        """Its packages with their interpreter, and our program. ``HarnessUnavailable`` before :meth:`prepare`."""
-        runner = Path(__file__).parent / "runner.py"
-        mounts = (Mount(source=str(need_harness(_HARNESS)), target=_AT), Mount(source=str(runner), target=_RUNNER))
-        return AgentNeeds(egress="model", mounts=mounts)
-
-    async def prepare(self) -> None:
-        """Install it, if it is not there yet."""
-        await to_thread.run_sync(ensure_harness, _HARNESS, abandon_on_cancel=True)
 
     async def run(self, episode: Episode) -> AgentEnd:
         """One episode, or the rest of one."""

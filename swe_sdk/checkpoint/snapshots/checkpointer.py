@@ -69,6 +69,8 @@ class SandboxCheckpointer(ResourcesHooks):
         self._clock = clock
         self._held: dict[str, _Held] = {}
         self._superseded: list[Box] = []
+        self.failed: dict[str, Exception] = {}
+        """Sessions whose sandboxes could not be frozen when that was tried last, and why."""
 
     def checkpoint_mode_in_effect(self) -> Mode:
         """``restart_only`` where the provider cannot snapshot, so that nothing is lost unseen."""
@@ -119,6 +121,7 @@ class SandboxCheckpointer(ResourcesHooks):
 
         Ids are written down before their snapshots exist, so that a crash loses none.
         """
+        self.failed = {}
         held = {session: self._held[session] for session in session_ids if session in self._held}
         known = await to_thread.run_sync(self.index.entries)
         states = {session: state for session, one in held.items() if (state := _unchanged(one, known)) is not None}
@@ -129,7 +132,11 @@ class SandboxCheckpointer(ResourcesHooks):
         await to_thread.run_sync(self.index.intend, checkpoint_id, self.provider.name, fresh)
 
         async def capture(session: str) -> None:
-            states[session] = await self._capture(held[session], fresh[session])
+            try:
+                states[session] = await self._capture(held[session], fresh[session])
+            except Exception as error:
+                self.failed[session] = error
+                raise
 
         await self._each(list(fresh), capture)
         await to_thread.run_sync(self.index.taken, list(fresh.values()))

@@ -35,7 +35,7 @@ _audits = Asked(_ask, _ASK_EVERY_S)
 
 def audit_card(context: Context, row: RunRow) -> Html:
     """Asks where the state says so, and shows the answer; else it offers to ask."""
-    note = "changes nothing"
+    note = "changes nothing of the run; opening a provider cleans up after dead programs, here as everywhere"
     if not context.state.get("audit"):
         ask = context.link("Ask the provider", audit="1", cls="button main")
         why = "The map is what the run wrote down. Its provider can be asked which snapshots it really has."

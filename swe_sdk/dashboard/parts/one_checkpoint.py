@@ -14,7 +14,7 @@ from swe_sdk.dashboard.components import (
 )
 from swe_sdk.dashboard.context import Context
 from swe_sdk.dashboard.escape import Child, Html, cut, el, join
-from swe_sdk.dashboard.show import ago, count, pill, seconds, size
+from swe_sdk.dashboard.show import ago, count, many, pill, seconds, size
 from swe_sdk.store.rows import CheckpointPhaseRow, CheckpointRolloutRow, CheckpointRow, RunRow, SnapshotRow
 
 _ROWS = 25
@@ -44,11 +44,11 @@ def checkpoint_card(context: Context, row: RunRow, each: CheckpointRow, phases: 
     lost = [one for one in snapshots.values() if one.released_at is not None]
     warning = None
     if lost and each.state == "kept":
-        told = f"{count(len(lost))} of its snapshots are gone: it cannot be restored. "
+        told = f"{many(len(lost), 'snapshot')} that it needs are gone: it cannot be restored. "
         warning = notice(told, context.link("See retention", view="retention", show="violated"), kind="bad")
     title = el("span", each.checkpoint_id, cls="mono")
     return card(
-        title, close, warning, about, tabs(context, names, which, field="holds"), body, cls="wide", key="detail"
+        title, warning, about, tabs(context, names, which, field="holds"), body, note=close, cls="wide", key="detail"
     )
 
 

@@ -22,7 +22,7 @@ from swe_sdk.store.rows import CheckpointRow, RunRow, SnapshotRow
 
 _ROWS = 40
 _SHOWN: Mapping[str, tuple[Standing, ...]] = {
-    "there": ("kept", "leaked", "saving"),
+    "current": ("kept", "leaked", "violated", "saving"),
     "leaked": ("leaked",),
     "violated": ("violated",),
     "released": ("released", "violated"),
@@ -43,7 +43,7 @@ def map_card(
     """A row for each snapshot of the run that the state asks for, those in trouble first."""
     numbers = Counter(stands.values())
     names = [(name, f"{name} {count(sum(numbers[word] for word in words))}") for name, words in _SHOWN.items()]
-    first = "there" if numbers["kept"] or numbers["leaked"] or numbers["saving"] else "all"
+    first = "current" if any(numbers[word] for word in _SHOWN["current"]) else "all"
     which = context.state.get("show", first, among=_SHOWN)
     chosen = [each for each in snapshots if stands[each.snapshot_id] in _SHOWN[which]]
     chosen.sort(key=lambda each: (_ORDER[stands[each.snapshot_id]], each.taken_at or 0.0, each.snapshot_id))

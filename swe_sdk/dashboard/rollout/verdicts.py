@@ -122,8 +122,12 @@ def _proof(subject: Subject, test: _Test, proof: Proof) -> Html:
         where = subject.context.href(tab="files", file=log.name, end="1", test=None)
         why = "The log does not name it. " if test.status == "MISSING" else "Its name is not in the log as it stands. "
         return notice(why, el("a", "look at the end of the log", href=where), kind="info")
-    shown = [*proof.lines, *(line for line in proof.block if line not in proof.lines)]
-    lines = [_line(subject, log, number, text) for number, text in sorted(shown)]
+    shown = sorted({*proof.lines, *proof.block})
+    lines: list[Html] = []
+    for before, (number, text) in zip([None, *shown], shown, strict=False):
+        if before is not None and number > before[0] + 1:
+            lines.append(el("div", el("span", "⋯", cls="n"), cls="l gap"))
+        lines.append(_line(subject, log, number, text))
     return el("div", lines, cls="text proof")
 
 

@@ -2,7 +2,7 @@
 // shown, so that focus, scroll positions, selections and open menus stay where they are.
 
 const page = () => document.getElementById("page");
-const PING_MS = 15000, SILENCE_MS = 40000;
+const PING_MS = 10000, SILENCE_MS = 25000;
 let asked = 0, shown = 0, timer = 0, heard = Date.now();
 
 // -- laying a page over another -------------------------------------------------------------------------------------
@@ -11,10 +11,11 @@ const keyOf = (node) => node.nodeType === 1 ? node.dataset.key || node.id || nul
 const alike = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && keyOf(a) === keyOf(b);
 
 function attributes(from, to) {
-  for (const {name, value} of to.attributes) if (from.getAttribute(name) !== value) from.setAttribute(name, value);
-  for (const {name} of [...from.attributes]) {
-    if (!to.hasAttribute(name) && !(name === "open" && from.nodeName === "DETAILS")) from.removeAttribute(name);
+  const kept = from.nodeName === "DETAILS" || from.nodeName === "DIALOG" ? "open" : "";  // is for the viewer to say
+  for (const {name, value} of to.attributes) {
+    if (name !== kept && from.getAttribute(name) !== value) from.setAttribute(name, value);
   }
+  for (const {name} of [...from.attributes]) if (name !== kept && !to.hasAttribute(name)) from.removeAttribute(name);
   if (from.nodeName === "INPUT" && from !== document.activeElement) {
     from.checked = to.hasAttribute("checked");
     from.value = to.getAttribute("value") ?? (from.type === "checkbox" ? "on" : "");
@@ -56,7 +57,9 @@ function show(html) {
   next.innerHTML = html;
   const shell = page().cloneNode(false);
   shell.append(next.content);
+  const focused = document.activeElement;
   morph(page(), shell);
+  if (focused !== document.activeElement && focused?.isConnected) focused.focus({preventScroll: true});  // it was moved
   tellTimes();
 }
 
@@ -158,7 +161,10 @@ function start(model) {
   window.addEventListener("popstate", () => go(location.search, {push: false}));
   document.addEventListener("keydown", keys);
   setInterval(tellTimes, 1000);
-  setInterval(() => { model.send_msg({ping: true}); retry(); }, PING_MS);
+  setInterval(() => {
+    try { model.send_msg({ping: true}); } catch { /* the socket is closed */ }
+    retry();
+  }, PING_MS);
   document.body.dataset.ready = "";
   mount.hidden = true;
 }

@@ -51,7 +51,7 @@ def _render(context: Context) -> Html:
     totals = context.once(("budgets", chosen.model_dump_json()), lambda: context.index.budget_totals(chosen))
     if totals.rollouts == 0 and not context.state.is_filtered:
         return join(head, _nothing())
-    per_run = context.index.run_budgets(chosen)
+    per_run = context.once(("run budgets", chosen.model_dump_json()), lambda: context.index.run_budgets(chosen))
     limited = sum(each.limited for each in per_run)
     beside = el("div", _spread(context, chosen), _soon(context, chosen), cls="stack")
     return join(
@@ -106,7 +106,8 @@ def _stats(totals: BudgetTotals, limited: int) -> Html:
 
 
 def _spread(context: Context, chosen: RolloutFilter) -> Html | None:
-    found = context.index.budget_bins(chosen, bins=_BINS)
+    key = ("budget bins", chosen.model_dump_json())
+    found = context.once(key, lambda: context.index.budget_bins(chosen, bins=_BINS))
     if not found:
         return None
     by_bin: dict[int, Counter[str]] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from swe_sdk.dashboard.choose_run import choose_run
 from swe_sdk.dashboard.columns import Column as Bar
@@ -12,7 +11,6 @@ from swe_sdk.dashboard.columns import axis, columns, legend
 from swe_sdk.dashboard.components import (
     Column,
     card,
-    copy_button,
     empty,
     heading,
     notice,
@@ -23,13 +21,11 @@ from swe_sdk.dashboard.components import (
 )
 from swe_sdk.dashboard.context import Context
 from swe_sdk.dashboard.escape import Html, cut, el, join
-from swe_sdk.dashboard.keeping import restorable
 from swe_sdk.dashboard.parts.one_checkpoint import checkpoint_card
+from swe_sdk.dashboard.parts.restoring import restoring, restoring_pulse
 from swe_sdk.dashboard.run_state import state_of
 from swe_sdk.dashboard.show import DASH, ago, count, pill, seconds, size, when
 from swe_sdk.dashboard.view import View
-from swe_sdk.errors import SweError
-from swe_sdk.runs.checkpoints.view import Checkpoints, HeldRollout
 from swe_sdk.store.rows import CheckpointPhaseRow, CheckpointRow, RunRow
 
 _ROWS = 25
@@ -61,7 +57,7 @@ def _render(context: Context) -> Html:
     missing = notice(f"There is no checkpoint {cut(chosen, 80)} in this run.", kind="warn")
     return join(
         head,
-        _answer(context, row, found),
+        restoring(context, row, found),
         missing if chosen and not detail else None,
         checkpoint_card(context, row, detail[0], phases) if detail else None,
         el("section", _stats(found, phases), cls="card"),
@@ -88,53 +84,6 @@ def _nothing(row: RunRow | None) -> Html:
     if row is not None and state_of(row).is_going:
         why += " This one goes on, and has saved nothing yet."
     return empty("No checkpoint", why, "swe-sdk run mini --agent mini-swe-agent --checkpoint-every 5m")
-
-
-# -- what can be restored ----------------------------------------------------------------------------------------------
-
-
-def _answer(context: Context, row: RunRow, found: Sequence[CheckpointRow]) -> Html:
-    kept = restorable(found)
-    if not kept:
-        why = "all were released" if any(each.state == "released" for each in found) else "none is complete"
-        over = ": every rollout is finished, and nobody goes on from one" if row.end_reason == "finished" else ""
-        return notice(el("b", "Nothing to restore: "), why, over, ".")
-    damaged = []
-    for each in kept:
-        try:
-            held = _held(context, row, each.checkpoint_id)
-        except (SweError, OSError) as error:
-            damaged.append(notice(f"{each.checkpoint_id} cannot be restored: {cut(error, 300)}", kind="bad"))
-            continue
-        return join(damaged, _restorable(context, row, each, held))
-    return join(damaged, notice("No checkpoint of this run can be restored: it would start over.", kind="bad"))
-
-
-def _held(context: Context, row: RunRow, checkpoint_id: str) -> list[HeldRollout]:
-    """What it holds, with every record read and checked; a ``SweError`` where something of it is not there."""
-    return Checkpoints(Path(row.path), context.index)[checkpoint_id].inspect()
-
-
-def _restorable(context: Context, row: RunRow, each: CheckpointRow, held: Sequence[HeldRollout]) -> Html:
-    stages = Counter(one.next for one in held)
-    told = ", ".join(f"{count(number)} with {stage}" for stage, number in stages.most_common())
-    boxes = sum(one.snapshot is not None for one in held)
-    more = "" if each.restarts == 0 else f", {count(each.restarts)} start over"
-    command = f"swe-sdk resume {row.path}"
-    going = state_of(row).is_going
-    action = el("span", " If its process dies:", cls="dim") if going else None
-    return notice(
-        el("b", "Can be restored: "),
-        context.link(each.checkpoint_id, checkpoint=each.checkpoint_id),
-        ", saved ",
-        ago(each.saved_at),
-        f". {count(len(held))} rollouts go on ({told or 'none'}){more}; {count(boxes)} need a snapshot. ",
-        "Every record was read and fits. ",
-        action,
-        el("code", command),
-        copy_button(command),
-        kind="info",
-    )
 
 
 # -- all of them -------------------------------------------------------------------------------------------------------
@@ -225,4 +174,10 @@ def _list(context: Context, found: Sequence[CheckpointRow]) -> Html:
     return card("All of them", listed, below, note="the newest first; choose one to see what it holds", cls="wide")
 
 
-VIEW = View("checkpoints", "Checkpoints", _render, hint="what was saved, what can be restored, and what it holds")
+VIEW = View(
+    "checkpoints",
+    "Checkpoints",
+    _render,
+    hint="what was saved, what can be restored, and what it holds",
+    pulse=restoring_pulse,
+)

@@ -42,7 +42,7 @@ _HINTS: dict[Change, str] = {
 
 
 def _render(context: Context) -> Html:
-    names = [run.run for run in context.index.runs()]
+    names = [run.run for run in context.all_runs]
     if len(names) < 2:
         why = "Two runs of the same tasks can be compared: which tasks flipped, and whether that is more than chance."
         return empty("Nothing to compare", why, f"swe-sdk run mini --agent noop --path {context.root}/second")

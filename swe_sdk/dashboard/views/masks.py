@@ -28,7 +28,7 @@ from swe_sdk.dashboard.show import ago, count, percent, pill
 from swe_sdk.dashboard.view import View
 from swe_sdk.store.filters import RolloutFilter
 from swe_sdk.store.rows import FINAL, MaskRow, Page
-from swe_sdk.store.sum_rows import MaskCell
+from swe_sdk.store.sum_rows import MaskCell, MaskTimes
 
 _CSV_PAGE = 2000
 _WHAT_A_MASK_IS = (
@@ -44,9 +44,7 @@ def _render(context: Context) -> Html:
     head = heading("Masks", _WHAT_A_MASK_IS, csv_link(context, "masks") if every else None)
     if not every:
         return join(head, _filters(context, every), _nothing(context))
-    times = context.index.mask_times(
-        base, kind=context.state.mask_kind, stage=context.state.mask_stage, buckets=BUCKETS
-    )
+    times = _times(context, base)
     kinds = context.state.mask_kind
     advice = advice_card(kinds[0]) if len(kinds) == 1 else None
     beside = el("div", advice, time_card(times) if times else None, retry_card(context, every), cls="stack")
@@ -56,8 +54,18 @@ def _render(context: Context) -> Html:
         el("section", _stats(context, base, every), cls="card"),
         el("div", kinds_card(context, every), beside, cls="cards two"),
         matrix_card(context, chosen),
-        _evidence(context),
+        _evidence(context, chosen),
     )
+
+
+def _times(context: Context, base: RolloutFilter) -> MaskTimes | None:
+    """Of the kinds that are chosen, on the axis of all kinds: it stays while they are chosen."""
+    kinds, stage = context.state.mask_kind, context.state.mask_stage
+    key = ("mask times", base.model_dump_json(), stage)
+    found = context.once(key, lambda: context.index.mask_times(base, stage=stage, buckets=BUCKETS))
+    if found is None or not kinds:
+        return found
+    return found.model_copy(update={"buckets": tuple(each for each in found.buckets if each.kind in kinds)})
 
 
 def _base(context: Context) -> RolloutFilter:
@@ -121,7 +129,7 @@ def _stats(context: Context, base: RolloutFilter, cells: Sequence[MaskCell]) -> 
 def _masks(context: Context, offset: int, limit: int) -> Page[MaskRow]:
     """A page of the masked attempts that the state is about."""
     state = context.state
-    which = state.get("which")
+    which = _which(context)
     return context.index.masks(
         _base(context),
         kind=state.mask_kind,
@@ -130,11 +138,27 @@ def _masks(context: Context, offset: int, limit: int) -> Page[MaskRow]:
         retryable=True if which == "worth" else None,
         offset=offset,
         limit=limit,
+        total=False,
     )
 
 
-def _evidence(context: Context) -> Html:
+def _which(context: Context) -> str:
+    """Which of the masked attempts are listed; empty = all."""
+    return context.state.get("which", among=("", "final", "worth", "retried"))
+
+
+def _number(which: str, cells: Sequence[MaskCell]) -> int:
+    """How many masked attempts are listed: the cells have counted them."""
+    if which == "retried":
+        return sum(cell.attempts for cell in cells if not cell.is_final)
+    wanted = [cell for cell in cells if which == "" or cell.is_final]
+    return sum(cell.attempts for cell in wanted if which != "worth" or cell.retryable)
+
+
+def _evidence(context: Context, cells: Sequence[MaskCell]) -> Html:
     page = _masks(context, offset_of(context), PAGE_ROWS)
+    which = _which(context)
+    total = _number(which, cells)
     shown = (
         Column[MaskRow]("rollout", lambda row: context.rollout_link(row.run, row.rollout_id, attempt=row.attempt)),
         Column[MaskRow]("kind", lambda row: pill("mask", row.mask.kind)),
@@ -147,7 +171,7 @@ def _evidence(context: Context) -> Html:
     choice = tabs(
         context,
         (("", "all"), ("final", "ended with it"), ("worth", "worth another attempt"), ("retried", "tried again")),
-        context.state.get("which"),
+        which,
         field="which",
     )
     listed = table(
@@ -158,7 +182,6 @@ def _evidence(context: Context) -> Html:
         label="masked attempts",
         nothing="no masked attempt is like that",
     )
-    total = page.total or 0
     return card(
         "The evidence", choice, listed, pager(context, total, what="masked attempts"), cls="wide", key="evidence"
     )
@@ -195,14 +218,14 @@ def _csv(context: Context) -> Iterator[Sequence[object]]:
         "provider",
         "evidence",
     )
-    offset, total = 0, 1
-    while offset < total:
+    offset, is_more = 0, True
+    while is_more:
         page = _masks(context, offset, _CSV_PAGE)
         for row in page.rows:
             mask = row.mask
             about = (mask.kind, mask.stage, mask.reason, mask.retryable, row.is_final, row.at, row.provider)
             yield (row.run, row.rollout_id, row.attempt, *about, json.dumps(mask.evidence, default=str))
-        offset, total = offset + _CSV_PAGE, page.total or 0
+        offset, is_more = offset + _CSV_PAGE, len(page.rows) == _CSV_PAGE
 
 
 VIEW = View(

@@ -28,6 +28,7 @@ from swe_sdk.store.filters import SORT_COLUMNS, GroupColumn, RolloutFilter, Sort
 from swe_sdk.store.rows import GroupRow, RolloutRow
 
 _CHOICES: tuple[tuple[GroupColumn, str, str], ...] = (
+    ("run", "run", ""),
     ("status", "status", "status"),
     ("mask_kind", "mask", "mask"),
     ("family", "family", ""),
@@ -100,9 +101,12 @@ def _numbers(groups: Sequence[GroupRow]) -> Html:
 
 
 def _filters(context: Context) -> Html:
-    among = RolloutFilter(run=context.state.run)
+    of_runs = RolloutFilter(run=context.state.run)
     fields: list[Child] = [search_field(context, "part of a task's name")]
     for column, label, colours in _CHOICES:
+        if column == "run" and len(context.all_runs) == 1:
+            continue
+        among = RolloutFilter() if column == "run" else of_runs
         groups = context.once(("choices", column, among.run), partial(context.index.groups, column, among))
         options = [(group.value, _shown(colours, group.value), group.rollouts) for group in groups if group.value]
         if options or getattr(context.state, column):

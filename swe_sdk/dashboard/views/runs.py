@@ -33,7 +33,7 @@ class _Line:
 
 
 def _render(context: Context) -> Html:
-    runs = context.index.runs()
+    runs = context.all_runs
     if not runs:
         why = f"{context.root} has no run directories yet. They appear here by themselves."
         return empty("No runs yet", why, f"swe-sdk run mini --agent gold --budget 30m --path {context.root}/first")
@@ -194,7 +194,7 @@ def _csv(context: Context) -> Iterator[Sequence[object]]:
         "started_at",
         "ended_at",
     )
-    for run in context.index.runs():
+    for run in context.all_runs:
         ends = (run.counts.get(status, 0) for status in _ENDS)
         facts = (run.run, run.agent, run.model, run.dataset, state_of(run).word, run.rollouts, *ends)
         yield (*facts, run.reward_mean, run.graded, run.started_at, run.ended_at)

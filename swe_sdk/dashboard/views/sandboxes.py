@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from swe_sdk.dashboard.boxes import Boxes, BoxRow, boxes, owner_name, owners
+from swe_sdk.dashboard.boxes import Boxes, BoxRow, OwnerRow, boxes, owner_name
 from swe_sdk.dashboard.components import (
     PAGE_ROWS,
     Column,
     card,
-    cards,
     copy_button,
     empty,
     heading,
@@ -28,8 +27,11 @@ _WHAT = (
     "All boxes of this machine's state directory, of whatever program. A box goes with its owner; what a dead one has "
     "left is removed by the next program, or by swe-sdk reap. Nothing is touched from here."
 )
-_FATES = {"live": "healthy", "kept": "unknown", "due": "unhealthy"}
-_WORDS = {"live": "stays", "kept": "stays, for now", "due": "would go"}
+_MOST_OWNERS = 20
+_SHORT = 16
+"""Characters of an id; it is told apart by fewer."""
+_FATES = {"live": "healthy", "kept": "unknown", "due": "unhealthy", "blocked": "unhealthy"}
+_WORDS = {"live": "stays", "kept": "stays, for now", "due": "would go", "blocked": "cannot go now"}
 
 
 def _render(context: Context) -> Html:
@@ -45,7 +47,7 @@ def _render(context: Context) -> Html:
         _alarm(found),
         el("section", _stats(found), cls="card"),
         _list(context, found),
-        cards(_owners(found), _unreachable(found)),
+        el("div", _owners(context, found), _unreachable(found), cls="cards two"),
     )
 
 
@@ -67,15 +69,14 @@ def _alarm(found: Boxes) -> Html | None:
 
 
 def _stats(found: Boxes) -> Html:
-    memory = sum(row.usage.memory_bytes or 0 for row in found.rows)
-    known = sum(row.usage.memory_bytes is not None for row in found.rows)
+    known = [row.memory_bytes for row in found.owners if row.memory_bytes is not None]
     oldest = min((row.created_at for row in found.rows if row.created_at is not None), default=None)
     return stats(
         ("boxes", count(len(found.rows))),
         ("of live programs", count(sum(row.fate == "live" for row in found.rows))),
         ("stuck or left over", count(sum(bool(row.stuck) for row in found.rows))),
         ("reap would remove", count(found.would_remove)),
-        ("memory", [size(memory) if known else DASH, el("small", f" of {count(known)} that are counted")]),
+        ("memory", size(sum(known)) if known else DASH),
         ("oldest", since(oldest)),
     )
 
@@ -90,7 +91,7 @@ def _list(context: Context, found: Boxes) -> Html:
         Column[BoxRow]("state", lambda row: pill("health", _health(row), label=row.state.replace("_", " "))),
         Column[BoxRow]("owner", _owner),
         Column[BoxRow]("age", lambda row: since(row.created_at), cls="num"),
-        Column[BoxRow]("sign of life", lambda row: ago(row.renewed_at), cls="num"),
+        Column[BoxRow]("sign of life", lambda row: ago(row.renewed_at), cls="num roomy"),
         Column[BoxRow]("memory", lambda row: size(row.usage.memory_bytes), cls="num"),
         Column[BoxRow]("processes", lambda row: count(row.usage.processes), cls="num roomy"),
         Column[BoxRow]("processor", lambda row: seconds(row.usage.cpu_s), cls="num roomy"),
@@ -115,7 +116,7 @@ def _list(context: Context, found: Boxes) -> Html:
 
 def _name(row: BoxRow) -> Child:
     name = row.handle.rpartition("/")[2] or row.lease or "?"
-    return el("span", cut(name, 20), cls="mono", title=f"{row.handle or 'not there yet'}, lease {row.lease or 'none'}")
+    return el("span", name[:_SHORT], cls="mono", title=f"{row.handle or 'not there yet'}, lease {row.lease or 'none'}")
 
 
 def _health(row: BoxRow) -> str:
@@ -123,37 +124,41 @@ def _health(row: BoxRow) -> str:
 
 
 def _owner(row: BoxRow) -> Child:
-    word = {True: "lives", False: "dead", None: "not to be seen from here"}[row.lives]
-    state = {True: "healthy", False: "unhealthy", None: "unknown"}[row.lives]
-    return [cut(owner_name(row), 48), " ", pill("health", state, label=word)]
+    host = row.owner.host if row.owner is not None else row.handle
+    return [el("span", cut(owner_name(row), 40), title=f"on {host}"), " ", _lives(row.lives)]
 
 
 def _reap(row: BoxRow) -> Child:
-    why = row.stuck or row.reason
-    return [el("b", _WORDS[row.fate]), el("span", f": {cut(why, 240)}", cls="dim") if why else None]
+    if row.fate == "live" and not row.stuck:
+        return el("span", "stays", cls="dim", title=row.reason)
+    why = row.reason if row.fate == "blocked" else row.stuck or row.reason
+    return [el("b", _WORDS[row.fate]), el("span", f": {cut(why, 110)}", cls="dim", title=why) if why else None]
 
 
-def _owners(found: Boxes) -> Html:
+def _owners(context: Context, found: Boxes) -> Html:
     shown = (
-        Column[tuple[str, int, bool | None]]("program", lambda one: cut(one[0], 80), cls="grow"),
-        Column[tuple[str, int, bool | None]]("boxes", lambda one: count(one[1]), cls="num"),
-        Column[tuple[str, int, bool | None]]("", lambda one: {True: "lives", False: "dead", None: "unknown"}[one[2]]),
+        Column[OwnerRow]("program", _program),
+        Column[OwnerRow]("", lambda row: _lives(row.lives)),
+        Column[OwnerRow]("boxes", lambda row: count(row.boxes), cls="num"),
+        Column[OwnerRow]("memory", lambda row: size(row.memory_bytes), cls="num"),
+        Column[OwnerRow]("processes", lambda row: count(row.processes), cls="num"),
+        Column[OwnerRow]("processor", lambda row: seconds(row.cpu_s), cls="num roomy"),
     )
-    rows = owners(found.rows)[:20]
-    body = el(
-        "div",
-        el(
-            "table",
-            el("thead", el("tr", [el("th", column.title, cls=column.cls or None) for column in shown])),
-            el(
-                "tbody",
-                [el("tr", [el("td", c.cell(one), cls=c.cls or None) for c in shown], key=one[0]) for one in rows],
-            ),
-            aria_label="owners",
-        ),
-        cls="table",
-    )
-    return card("Owners", body, key="owners")
+    listed = table(context, shown, found.owners[:_MOST_OWNERS], key=lambda row: row.name, label="owners")
+    left_out = len(found.owners) - _MOST_OWNERS
+    note = f"and {count(left_out)} more" if left_out > 0 else "of their boxes together, where the kernel counts them"
+    return card("Owners", listed, note=note, key="owners")
+
+
+def _program(row: OwnerRow) -> Child:
+    """Owners of local boxes are named by a lock; its process is known while it lives."""
+    is_told = row.pid is None or str(row.pid) in row.name
+    return [cut(row.name, 60), None if is_told else el("span", f" process {row.pid}", cls="dim")]
+
+
+def _lives(lives: bool | None) -> Html:
+    word = {True: "lives", False: "dead", None: "not to be seen from here"}[lives]
+    return pill("health", {True: "healthy", False: "unhealthy", None: "unknown"}[lives], label=word)
 
 
 def _unreachable(found: Boxes) -> Html | None:

@@ -11,6 +11,7 @@ from anyio import to_thread
 from pydantic import Field
 
 from swe_sdk.errors import PrerequisiteError
+from swe_sdk.executors.ray.address import REMEDY, require_answer
 from swe_sdk.model.record import Record
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class RayExecutor(Record):
         ray = _imported()
         joined = not ray.is_initialized()
         if joined:
+            await to_thread.run_sync(require_answer, self.address)
             await to_thread.run_sync(_join, ray, self.address)
         from swe_sdk.executors.ray.pool import open_pool
 
@@ -79,6 +81,4 @@ def _join(ray: Any, address: str) -> None:
     try:
         ray.init(address=address, log_to_driver=False, logging_level="WARNING", namespace="swe_sdk")
     except (ConnectionError, RuntimeError, ValueError) as error:
-        raise PrerequisiteError(
-            f"no Ray cluster at {address!r}: {error}", remedy="`ray start --head` makes one, ray.init() as well"
-        ) from error
+        raise PrerequisiteError(f"no Ray cluster at {address!r}: {error}", remedy=REMEDY) from error

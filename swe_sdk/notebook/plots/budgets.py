@@ -111,6 +111,6 @@ def _areas(drawn: Canvas, points: Sequence[BudgetPoint], unit: Unit) -> None:
         lower = upper
     drawn.ax.set_xlim(0, len(points))
     drawn.ax.set_ylim(0, 1.05 * float(lower.max()) or 1)
-    drawn.ax.set_xlabel("rollouts, the one that has spent most first")
+    drawn.counts("rollouts, the one that has spent most first")
     drawn.ax.set_ylabel(unit.name)
     drawn.grid("y")

@@ -44,7 +44,7 @@ class Canvas(NamedTuple):
 
     def inside(self, x: float, y: float, text: str, style: Style) -> Text:
         """Text within an area of a style, hatched or not."""
-        box = {"facecolor": self.fill(style), "edgecolor": "none", "boxstyle": "square,pad=0.15"}
+        box = {"facecolor": self.fill(style), "edgecolor": "none", "boxstyle": "round,pad=0.35"}
         return self.write(x, y, text, ha="center", va="center", color=self.page.background, bbox=box)
 
     def rows(self, names: Sequence[str]) -> None:
@@ -62,8 +62,14 @@ class Canvas(NamedTuple):
             label.set_parse_math(False)
             if rotation:
                 label.set(rotation=rotation, ha="right", rotation_mode="anchor")
-        self.ax.set_xlim(-0.5, len(names) - 0.5)
+        self.ax.set_xlim(-0.5, max(len(names), 1) - 0.5)
         self.ax.tick_params(axis="x", length=0)
+
+    def counts(self, what: str) -> None:
+        """The lower axis counts something: whole numbers, with commas."""
+        self.ax.locator_params(axis="x", integer=True)
+        self.ax.xaxis.set_major_formatter("{x:,.0f}")
+        self.ax.set_xlabel(what)
 
     def grid(self, axis: str = "x") -> None:
         """Fine lines behind the data."""

@@ -60,7 +60,11 @@ def _told(comparison: Comparison) -> list[str]:
         return ["; ".join((told, *apart))]
     by = f"{100 * difference.value:+.1f} points [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"
     test = f"{comparison.test} p " + (f"= {p:.3g}" if p >= 0.001 else "< 0.001")
-    return ["; ".join((told, *apart)), f"pass@1 {by} with 95 % confidence; {test}"]
+    lines = ["; ".join((told, *apart)), f"pass@1 {by} with 95 % confidence; {test}"]
+    moved = comparison.if_masks_were_known
+    if moved is not None:
+        lines.append(f"masks could move the difference to {100 * moved.low:+.1f} or {100 * moved.high:+.1f} points")
+    return lines
 
 
 def _flips(drawn: Canvas, flips: Sequence[TaskPair]) -> None:
@@ -124,6 +128,5 @@ def _groups(drawn: Canvas, groups: Sequence[Group]) -> None:
         drawn.write(group.tasks + longest * 0.012, row, f"{group.tasks:,}", va="center")
     drawn.rows([group.name for group in groups])
     drawn.ax.set_xlim(0, longest * 1.12)
-    drawn.ax.locator_params(axis="x", integer=True)
-    drawn.ax.set_xlabel("tasks")
+    drawn.counts("tasks")
     drawn.grid()

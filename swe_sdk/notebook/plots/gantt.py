@@ -98,7 +98,8 @@ def _lanes(
         attempts = max(attempt for of, attempt in begun if of == rollout)
         _status(drawn, row_of[rollout], lane, attempts, last[rollout] / unit.seconds)
     drawn.rows([short(lane.name) for lane in lanes.values()])
-    drawn.ax.set_xlim(0, max((end - start) / unit.seconds * 1.2, 1e-6))
+    room = 1.27 if any(attempt > 1 for _, attempt in begun) else 1.18  # for the words at the ends
+    drawn.ax.set_xlim(0, max((end - start) / unit.seconds * room, 1e-6))
     drawn.grid()
 
 

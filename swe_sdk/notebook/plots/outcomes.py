@@ -37,8 +37,7 @@ def plot_outcomes(families: Sequence[GroupRow], *, what: str = "rollout", ax: Ax
         _bar(drawn, row, group, longest)
     drawn.rows([short(each.value or "(no family)") for each in groups])
     drawn.ax.set_xlim(0, longest * 1.22)
-    drawn.ax.set_xlabel(f"{what}s")
-    drawn.ax.locator_params(axis="x", integer=True)
+    drawn.counts(f"{what}s")
     drawn.grid()
     shown = [STATUS[word] for word in _WORDS] + ([_OPEN] if any(map(_open, groups)) else [])
     drawn.heading(

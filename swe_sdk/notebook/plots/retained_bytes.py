@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from swe_sdk.notebook.palette import CHECKPOINT, SNAPSHOT, style_of
+from swe_sdk.notebook.palette import CHECKPOINT, SNAPSHOT, UNKNOWN, Style, style_of
 from swe_sdk.notebook.plots.canvas import Canvas
 from swe_sdk.store.rows import CheckpointRow, SnapshotRow
 
+_OTHERS = "older, or never complete"
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
+
+
+class Row(NamedTuple):
+    """A checkpoint, or all that have none of their own."""
+
+    name: str
+    style: Style
+    sizes: Counter[str]
+    """Bytes by state."""
+    counts: Counter[str]
 
 
 def bars_of_bytes(
@@ -19,34 +31,38 @@ def bars_of_bytes(
     states: Mapping[str, str],
 ) -> None:
     """A bar for each checkpoint (with its name), the oldest on top; every snapshot is in one of them."""
-    sizes: Counter[tuple[str, str]] = Counter()
-    counts: Counter[tuple[str, str]] = Counter()
-    for row in snapshots:
-        key = (row.checkpoint_id, states[row.snapshot_id])
-        sizes[key] += row.size_bytes
-        counts[key] += 1
-    longest = max(sum(sizes[each.checkpoint_id, word] for word in SNAPSHOT) for each, _ in checkpoints)
+    rows = [row for row in rows_of(checkpoints, snapshots, states) if row.counts or row.name != _OTHERS]
+    longest = max(row.sizes.total() for row in rows)
     unit, scale = next((one for one in _UNITS if longest >= one[1]), ("bytes", 1))
-    for number, (checkpoint, _) in enumerate(checkpoints):
-        told = _bar(drawn, number, checkpoint.checkpoint_id, sizes, scale)
-        words = [f"{counts[checkpoint.checkpoint_id, word]:,} {word}" for word in told]
-        drawn.write(1.01, number, ", ".join(words) or "none", transform=drawn.ax.get_yaxis_transform(), va="center")
-    drawn.rows([f"{style_of(CHECKPOINT, each.state).glyph} {name}" for each, name in checkpoints])
-    for label, (each, _) in zip(drawn.ax.get_yticklabels(), checkpoints, strict=True):
-        label.set_color(style_of(CHECKPOINT, each.state).text(drawn.theme))
+    for number, row in enumerate(rows):
+        left = 0.0
+        for word in (word for word in SNAPSHOT if row.counts[word]):
+            length = row.sizes[word] / scale
+            bar = drawn.ax.barh(number, length, left=left, height=0.7, color=drawn.fill(SNAPSHOT[word]), linewidth=0)
+            bar.set_label(f"{row.name} {word}")
+            left += length
+        told = ", ".join(f"{row.counts[word]:,} {word}" for word in SNAPSHOT if row.counts[word])
+        drawn.write(1.01, number, told or "none", transform=drawn.ax.get_yaxis_transform(), va="center")
+    drawn.rows([f"{row.style.glyph} {row.name}" for row in rows])
+    for label, row in zip(drawn.ax.get_yticklabels(), rows, strict=True):
+        label.set_color(row.style.text(drawn.theme))
     drawn.ax.set_xlim(0, 1.02 * longest / scale or 1)
     drawn.ax.set_xlabel(f"{unit} of snapshots taken under it")
     drawn.ax.set_ylabel("checkpoint, oldest on top")
     drawn.grid()
 
 
-def _bar(drawn: Canvas, number: int, checkpoint: str, sizes: Counter[tuple[str, str]], scale: int) -> list[str]:
-    """Draws it; returns the states that are in it."""
-    left = 0.0
-    states = [word for word in SNAPSHOT if (checkpoint, word) in sizes]
-    for word in states:
-        length = sizes[checkpoint, word] / scale
-        bar = drawn.ax.barh(number, length, left=left, height=0.7, color=drawn.fill(SNAPSHOT[word]), linewidth=0)
-        bar.set_label(f"{checkpoint} {word}")
-        left += length
-    return states
+def rows_of(
+    checkpoints: Sequence[tuple[CheckpointRow, str]], snapshots: Sequence[SnapshotRow], states: Mapping[str, str]
+) -> list[Row]:
+    """What was taken under each checkpoint; first what was taken under one that is not among them."""
+    others = Row(_OTHERS, UNKNOWN, Counter(), Counter())
+    known = {
+        each.checkpoint_id: Row(name, style_of(CHECKPOINT, each.state), Counter(), Counter())
+        for each, name in checkpoints
+    }
+    for snapshot in snapshots:
+        row = known.get(snapshot.checkpoint_id, others)
+        row.sizes[states[snapshot.snapshot_id]] += snapshot.size_bytes
+        row.counts[states[snapshot.snapshot_id]] += 1
+    return [others, *known.values()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -32,7 +33,7 @@ def plot_retention(
     states = {row.snapshot_id: row.state for row in snapshots}
     columns = list(checkpoints)[-COLUMNS:]
     in_bars = len(snapshots) > ROWS
-    drawn = canvas(ax, rows=len(columns) if in_bars else len(snapshots) + 1, row_in=0.26)
+    drawn = canvas(ax, rows=len(columns) + 1 if in_bars else len(snapshots) + 1, row_in=0.26)
     if not checkpoints and not snapshots:
         return empty(drawn, _TITLE, "no checkpoint yet")
     if in_bars:
@@ -59,13 +60,13 @@ def _told(
     wrong = [f"{counts[word]:,} {word}" for word in ("violated", "leaked") if counts[word]]
     lines += [f"wrong: {', '.join(wrong)}"] if wrong else []
     older = len(checkpoints) - len(columns)
-    return lines + ([f"{many(older, 'older checkpoint')} not shown"] if older else [])
+    return lines + ([f"{many(older, 'older checkpoint')} in no row of their own"] if older else [])
 
 
 def checkpoint_name(checkpoint: CheckpointRow) -> str:
     """``checkpoint-000012-ab3f`` is called ``12``: they are in order."""
-    number = checkpoint.checkpoint_id.removeprefix("checkpoint-").split("-")[0]
-    return short(number.lstrip("0") or number, 14)
+    found = re.match(r"checkpoint-0*(\d+)", checkpoint.checkpoint_id)
+    return found[1] if found else short(checkpoint.checkpoint_id, 14)
 
 
 def _dots(

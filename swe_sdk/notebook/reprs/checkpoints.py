@@ -8,7 +8,17 @@ from swe_sdk.notebook.palette import CHECKPOINT, style_of
 from swe_sdk.runs.checkpoints.view import Checkpoint, Checkpoints
 
 PHASES = ("prepare", "commit", "resume")
-_HEAD = ("status", "checkpoint", "complete at", *PHASES, "rollouts", "restarts", "snapshots", "records", "mean reward")
+_HEAD = (
+    "status",
+    "checkpoint",
+    "complete at (UTC)",
+    *PHASES,
+    "rollouts",
+    "restarts",
+    "snapshots",
+    "records",
+    "mean reward",
+)
 
 
 def checkpoints_view(checkpoints: Checkpoints) -> View:
@@ -25,7 +35,7 @@ def _row(checkpoint: Checkpoint) -> tuple[Cell, ...]:
     return (
         Badge(style_of(CHECKPOINT, checkpoint.status)),
         Word(checkpoint.id, "code"),
-        moment(checkpoint.created_at.timestamp()),
+        moment(checkpoint.created_at.timestamp()).removesuffix(" UTC"),
         *phases,
         checkpoint.records.get("rollouts", 0),
         len(checkpoint.restarts),

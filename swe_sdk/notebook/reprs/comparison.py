@@ -13,12 +13,14 @@ _ORDER = ("gained", "lost", "masked", "only in a", "only in b", "same")
 def comparison_view(comparison: Comparison) -> View:
     """The test and the difference, counts by change, and a table: tasks that differ first."""
     order = sorted(comparison, key=lambda pair: _ORDER.index(pair.change))[:SHOWN_ROWS]
+    moved = comparison.if_masks_were_known
     facts = Facts(
         (
             ("a", Word(comparison.a, "code")),
             ("b", Word(comparison.b, "code")),
             ("b less a", str(comparison.difference)),
             (comparison.test, f"p = {comparison.p_value:.3g}" if comparison.measured else None),
+            ("masks could move it to", None if moved is None else f"{moved.low:+.3f} or {moved.high:+.3f}"),
         )
     )
     counts = comparison.counts

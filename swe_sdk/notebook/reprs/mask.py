@@ -46,7 +46,7 @@ ADVICE = {
     "verifier_unreachable": "See whether the verifier is up and its address right; then grade again.",
 }
 """What to do, by kind; a remedy that the evidence brings along comes first."""
-_RETRY = "A new attempt may help: it can be retried."
+_RETRY = "It is worth a new attempt."
 
 
 def remedy_of(mask: Mask) -> str:

@@ -25,7 +25,7 @@ def rollout_view(rollout: Rollout) -> View:
     return View(
         title,
         (
-            _lanes(rollout.stages),
+            _lanes(rollout),
             budget_bar(rollout.budget),
             *judged,
             _earlier(rollout.masks),
@@ -41,33 +41,40 @@ def _mask_or_reason(rollout: Rollout) -> tuple[Block, ...]:
     return (Note(style_of(STATUS, row.status), row.reason),) if row.reason else ()
 
 
-def _lanes(stages: Sequence[StageRow]) -> Lanes | None:
+def _lanes(rollout: Rollout) -> Lanes | None:
+    stages = rollout.stages
     began = [stage.started_at for stage in stages if stage.started_at is not None]
     if not began:
         return None
-    first = min(began)
-    ends = [_end(stage) - first for stage in stages]
-    many_attempts = len({stage.attempt for stage in stages}) > 1
-    spans = tuple(_span(stage, first, many_attempts) for stage in stages)
-    return Lanes(spans, max(ends))
+    ends = {attempt.attempt: attempt.ended_at for attempt in rollout.attempts}
+    label = "attempt {0.attempt}: {0.stage}" if len(ends) > 1 else "{0.stage}"
+    timed = [_timed(stage, ends.get(stage.attempt), rollout.row.updated_at) for stage in stages]
+    first, last = min(began), max(end for _start, end in timed)
+    spans = (
+        Span(
+            label.format(stage),
+            style_of(STAGE, stage.stage),
+            start - first,
+            end - start,
+            _ended(stage, ends),
+            stage.seconds,
+        )
+        for stage, (start, end) in zip(stages, timed, strict=True)
+    )
+    return Lanes(tuple(spans), last - first)
 
 
-def _end(stage: StageRow) -> float:
-    """When it ended; where that is not known, as far as it is known."""
-    return stage.ended_at or (stage.started_at or 0.0) + (stage.seconds or 0.0)
+def _timed(stage: StageRow, attempt_end: float | None, now: float | None) -> tuple[float, float]:
+    """When it began and ended. One that did not end was cut off with its attempt, or goes on."""
+    start = stage.started_at if stage.started_at is not None else (stage.ended_at or 0.0) - (stage.seconds or 0.0)
+    end = stage.ended_at or attempt_end or now or start
+    return start, max(start, end)
 
 
-def _span(stage: StageRow, first: float, many_attempts: bool) -> Span:
-    start = (stage.started_at or first) - first
-    label = f"attempt {stage.attempt}: {stage.stage}" if many_attempts else stage.stage
-    length = stage.seconds if stage.seconds is not None else _end(stage) - first - start
-    return Span(label, style_of(STAGE, stage.stage), start, max(0.0, length), _ended(stage))
-
-
-def _ended(stage: StageRow) -> Cell:
-    if stage.ended_at is None:
-        return Word("cut off, or going on", "muted")
-    return None if stage.ok else Word(stage.message or "ended badly", "plain")
+def _ended(stage: StageRow, ends: dict[int, float | None]) -> Cell:
+    if stage.ended_at is not None:
+        return None if stage.ok else Word(stage.message or "ended badly")
+    return Word("going on" if ends.get(stage.attempt) is None else "cut off", "muted")
 
 
 def _earlier(masks: Sequence[MaskRow]) -> Fold | None:

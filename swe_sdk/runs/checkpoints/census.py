@@ -91,6 +91,10 @@ class Census:
         self._tier, self._can_freeze, self._calls = tier, can_freeze, calls
         self._left_out: dict[str, str] = {}
         """Whom the open checkpoint cannot hold as they are now, until its end, and why."""
+        self._unfrozen: dict[str, str] = {}
+        """Whose sandboxes could not be frozen for the open checkpoint, and why."""
+        self._avoided: dict[str, str] = {}
+        """The same for the one before: left out once, since one of them may not keep all others from being saved."""
         self._late_at = math.inf
         self._seen: set[LiveRollout] = set()
         self._clocks = ExitStack()
@@ -100,6 +104,7 @@ class Census:
     def close(self) -> None:
         """A checkpoint begins: ask everybody to stand who can be held."""
         self.is_closed, self._late_at = True, time.monotonic() + PATIENCE_S
+        self._avoided, self._unfrozen = self._unfrozen, {}
         for live in self.lives:
             self._seen.add(live)
             standing = self._look(live, awaits=False)
@@ -122,6 +127,10 @@ class Census:
         """Its result is written down."""
         self._finished.add(rollout_id)
         self.saved.pop(rollout_id, None)
+
+    def could_not_freeze(self, failed: Mapping[str, Exception]) -> None:
+        """The sandboxes of these rollouts; the next checkpoint does without them."""
+        self._unfrozen = {name: f"its sandbox could not be frozen: {error}"[:500] for name, error in failed.items()}
 
     def remember(self, saved: Mapping[str, Bookmark]) -> None:
         """A checkpoint is complete, and holds these."""
@@ -165,6 +174,8 @@ class Census:
             return Standing(_episode(live), "held", mark, live)
         if not self._can_freeze:
             return Standing(_episode(live), "restart", live=live, reason="its sandbox cannot be frozen")
+        if live.rollout_id in self._avoided:
+            return Standing(_episode(live), "restart", live=live, reason=self._avoided[live.rollout_id])
         if self._tier == "restart" and mark.next == "invoke_agent" and not _before_agent(live):
             reason = "its agent is at work, and can only start over"
             return Standing(_episode(live), "restart", live=live, reason=reason)

@@ -137,7 +137,10 @@ class SandboxesParticipant(BaseParticipant[ResourcesSessionRecord]):
         alive = {one.episode_id.rollout_id: one for one in chosen if one.live is not None}
         self._lend(alive)
         started = time.monotonic()
-        states = await self._boxes.capture_once(alive, checkpoint_id=checkpoint_id)
+        try:
+            states = await self._boxes.capture_once(alive, checkpoint_id=checkpoint_id)
+        finally:
+            self._census.could_not_freeze(self._boxes.failed)
         seconds = time.monotonic() - started
         earlier = [one.episode_id.rollout_id for one in chosen if one.live is None]
         states.update({name: self.saved[name] for name in earlier})

@@ -57,7 +57,7 @@ async def roll(
 ) -> tuple[swe.Outcome, ScriptedModel]:
     provider = LocalProvider(local.state)
     agent = CommandAgent(command=("python3", "-c", AGENT), model=True)
-    settings = GatewaySettings(connect_tries=1, check_timeout_s=2)
+    settings = GatewaySettings(connect_tries=1, check_timeout_s=2, silence_timeout_s=3)
     try:
         async with ScriptedModel(script, api_key=REAL_KEY) as model:
             with RunWriter(run) as writer, model.refusing() if refused else nullcontext():
@@ -106,13 +106,23 @@ async def test_an_endpoint_that_is_down_is_a_mask_before_a_token_is_spent(
     assert model.calls == ()
 
 
-async def test_an_endpoint_that_fails_under_the_agent_is_a_mask(tmp_path: Path, local_provider: LocalProvider) -> None:
+@pytest.mark.parametrize(
+    ("meets", "kind"),
+    [
+        (fail(500, message="out of memory"), "model_failed"),
+        (say("too late", gate="never opened"), "model_unreachable"),
+        (fail(cut="before_reply"), "model_unreachable"),
+    ],
+    ids=["500", "timeout", "broken"],
+)
+async def test_an_endpoint_that_fails_under_the_agent_is_a_mask(
+    meets: object, kind: str, tmp_path: Path, local_provider: LocalProvider
+) -> None:
     """The agent exits with an error of its own making; that the endpoint was at fault is the gateway's word."""
-    script = [gold_script()[0], fail(500, message="out of memory")]
-    outcome, model = await roll(script, tmp_path / "run", local_provider)
+    outcome, model = await roll([gold_script()[0], meets], tmp_path / "run", local_provider)  # type: ignore[list-item]
     assert outcome.mask is not None
-    assert outcome.mask.kind == "model_failed"
-    assert model.turns == [0]
+    assert (outcome.mask.kind, outcome.mask.stage, outcome.reward) == (kind, "agent", 0.0)
+    assert model.turns[0] == 0
 
 
 async def test_a_request_that_is_at_fault_itself_is_not(tmp_path: Path, local_provider: LocalProvider) -> None:

@@ -323,3 +323,41 @@ async def test_whatever_happens_every_delivered_call_is_in_the_ledger_once(tmp_p
         assert {row.end for row, _asked in rows} <= {"delivered", "client_gone"}
         assert b.session.usage.calls == len(rows)
         assert sorted(row.n for row, _asked in rows) == list(range(1, len(rows) + 1))
+
+
+async def test_an_agent_that_asks_for_it_stands_at_its_next_call(tmp_path: Path) -> None:
+    """The block begins once a call waits, and not before; nothing of the answer is delivered until it is left."""
+    async with bench([say("x", delay_s=0.2), say("y")], tmp_path) as b, anyio.create_task_group() as tasks:
+        asker, seen = Asker(b, tasks), list[str]()
+
+        async def park() -> None:
+            async with b.session.held_at_call():
+                seen.append("stands")
+                await anyio.sleep(0.5)
+                seen.append("goes on")
+
+        tasks.start_soon(park)
+        await anyio.sleep(0.2)
+        assert seen == [], "no call is under way"
+        b.gateway.release()  # that is another's hold, and not this one
+        asker.ask("a")
+        await until_states(b, "held")
+        await anyio.sleep(0.3)
+        assert (seen, asker.ends) == (["stands"], {})
+        await until_states(b)
+        await anyio.sleep(0.02)
+        assert (seen, asker.ends) == (["stands", "goes on"], {"a": "200"})
+        assert not b.session.parking.is_held
+
+
+async def test_who_is_cancelled_while_it_waits_for_a_call_holds_nothing(tmp_path: Path) -> None:
+    async with bench([say("x")], tmp_path) as b, anyio.create_task_group() as tasks:
+        with anyio.move_on_after(0.1):
+            async with b.session.held_at_call():
+                raise AssertionError("no call waits")
+        asker = Asker(b, tasks)
+        asker.ask("a")
+        with anyio.fail_after(10):
+            while "a" not in asker.ends:
+                await anyio.sleep(0.005)
+    assert asker.ends == {"a": "200"}

@@ -220,6 +220,12 @@ def test_further_fields_of_tasks_have_the_type_of_their_values() -> None:
     assert str(typed([1, "x"], index).dtype) == "object"
 
 
+def test_fields_of_any_name_and_number_become_columns() -> None:
+    odd = {"self": 1, "index": "x", **{f"field {n}": n for n in range(150)}}
+    frame = TaskSet([task("a").model_copy(update={"metadata": odd})]).to_frame()
+    assert dict(frame.loc["a", list(odd)]) == odd
+
+
 def test_snapshots_know_their_states(runs: tuple[Run, Run]) -> None:
     snapshots = runs[0].snapshots
     assert {row.snapshot_id: row.state for row in snapshots} == made.STATES
