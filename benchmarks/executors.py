@@ -47,8 +47,8 @@ class Sizes:
 
     warm_up: int = 50
     noops: int = 1000
-    grades: int = 6
-    sleep_s: float = 4.0
+    grades: int = 4
+    sleep_s: float = 20.0
     rounds: int = 2
 
 

@@ -36,11 +36,11 @@ def new_token() -> str:
     return secrets.token_urlsafe(24)
 
 
-def own_names(host: str, port: int) -> list[str]:
-    """The ``host:port`` by which a browser may know this server."""
-    names = [f"{name}:{port}" for name in _LOCAL_NAMES]
+def own_names(host: str) -> list[str]:
+    """The ``host:port`` by which a browser may know this server, in bokeh's patterns: a tunnel has any port."""
+    names = [f"{name}:*" for name in _LOCAL_NAMES]
     shown = f"[{host}]" if ":" in host else host
-    return names if is_loopback(host) or host in ("0.0.0.0", "::", "") else [*names, f"{shown}:{port}"]  # noqa: S104
+    return names if is_loopback(host) or host in ("0.0.0.0", "::", "") else [*names, f"{shown}:*"]  # noqa: S104
 
 
 class Access(AuthProvider):

@@ -32,6 +32,11 @@ def would_delete(snapshots: Iterable[SnapshotRow], keep: Collection[str]) -> lis
     return [row for row in snapshots if row.released_at is None and not kept & set(row.referenced_by)]
 
 
+def amount(rows: Iterable[SnapshotRow]) -> int | None:
+    """Their bytes; None where no size was written down, as of providers that do not know it."""
+    return sum(row.size_bytes for row in rows) or None
+
+
 def restorable(checkpoints: Sequence[CheckpointRow]) -> list[CheckpointRow]:
     """Those that are complete and not released, the newest first: the order in which a restore tries them."""
     kept = [row for row in checkpoints if row.state == "kept" and row.saved_at is not None]

@@ -19,6 +19,7 @@ from swe_sdk.dashboard.hub import Hub
 from swe_sdk.errors import InputError
 
 DEFAULT_PORT = 5006
+_OWN_ORIGIN = "127.0.0.1"
 _UNUSED_S = 15
 _KEEP_ALIVE_MS = 20_000
 
@@ -110,18 +111,20 @@ def _listen(hub: Hub, place: Place) -> Any:
     logging.getLogger("bokeh").setLevel(logging.WARNING)
     logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)  # a tab that was closed is no event
     logging.getLogger("tornado.access").setLevel(logging.ERROR)  # a refused host is no event
-    names: list[str] = []
+    names = [*own_names(place.host), *(origin.lower() for origin in place.origins)]
     access = Access(place.token, names, f"swe_sdk_dashboard_{place.port}")
     try:
         server = pn.io.server.get_server(
             {"/": lambda: application(hub)},
             port=place.port,
             address=place.host,
-            websocket_origin=f"127.0.0.1:{place.port}",  # the others below, when the port is known
+            websocket_origin=_OWN_ORIGIN,
             title="swe_sdk",
             warm=True,
             prefix=place.prefix,
             auth_provider=access,
+            sign_sessions=True,  # a socket is for who was given the page
+            secret_key=new_token().encode(),
             extra_patterns=patterns(hub, access),
             unused_session_lifetime_milliseconds=_UNUSED_S * 1000,
             check_unused_sessions_milliseconds=_UNUSED_S * 500,
@@ -129,8 +132,7 @@ def _listen(hub: Hub, place: Place) -> Any:
         )
     except OSError as error:
         raise _typed(error, place) from error
-    names += [*own_names(place.host, int(server.port or 0)), *(origin.lower() for origin in place.origins)]
-    server._tornado._websocket_origins = set(names)
+    server._tornado._websocket_origins = set(names)  # its public argument takes no port but one
     return server
 
 

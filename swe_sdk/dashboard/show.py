@@ -67,6 +67,11 @@ def size(value: float | None) -> str:
     return f"{value:.1f} TiB"
 
 
+def in_bytes(value: float | None) -> str:
+    """`` (3.4 KiB)``; nothing where it is not known, or nothing."""
+    return f" ({size(value)})" if value else ""
+
+
 def count(value: float | None) -> str:
     """``12,345``; a dash for None."""
     return DASH if value is None else f"{value:,.0f}"

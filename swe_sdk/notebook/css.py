@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from swe_sdk.notebook.palette import PAGES, STATUS
+from swe_sdk.notebook.palette import PAGES
 
 _DARK_PAGES = (
     '[data-jp-theme-light="false"]',  # JupyterLab, Notebook 7, nbconvert
@@ -88,7 +88,3 @@ def _for_dark_pages(rule: str) -> str:
     selectors, _, body = rule.partition("{")
     parts = [part.replace("DARK_PAGE", f"{page} .swe") for page in _DARK_PAGES for part in selectors.split(",")]
     return f"{','.join(parts)}{{{body}"
-
-
-UNMARKED = STATUS["queued"]
-"""The style of what has none of its own."""

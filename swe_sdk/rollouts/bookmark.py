@@ -32,6 +32,8 @@ class Bookmark(Record):
     """What the agent gave to ``boundary`` last; None = it starts."""
     model_usage: ModelUsage | None = None
     """What the agent has used of its allowance of the model; None where it has used no model."""
+    flags: tuple[str, ...] = ()
+    """What is to be said of the outcome so far, such as ``transcript_truncated``."""
     end: AgentEnd | None = None
     """From ``close_agent`` on."""
     stopped: Literal["budget_spent", "timeout"] | None = None

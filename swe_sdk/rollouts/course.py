@@ -38,7 +38,7 @@ class Course:
         self.at: RolloutStage = "seed"
         self.stage: Stage = "environment"
         """The same, as the policy table calls it; what fails now is its failure."""
-        self.flags: list[str] = []
+        self.flags: list[str] = list(start.flags) if start else []
         self.stages_s: dict[str, float] = {}
         self.end: AgentEnd | None = start.end if start else None
         self.stopped: Stopped | None = start.stopped if start else None
@@ -92,6 +92,7 @@ class Course:
             budget=self.meter.budget,
             agent_state=self.agent_state,
             model_usage=self.model_usage,
+            flags=tuple(self.flags),
             end=self.end,
             stopped=self.stopped,
             patch=self.patch,

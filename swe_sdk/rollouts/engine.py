@@ -157,7 +157,7 @@ async def roll_out(shared: Shared, planned: Planned) -> RolloutResult:
     try:
         findings = await _attempts(Job(shared, planned, live))
         attempt = planned.attempt + len(findings) - 1
-        outcome = await _ended(shared, planned, attempt, findings[-1].outcome)
+        outcome, is_recorded = await _ended(shared, planned, attempt, findings[-1].outcome)
     finally:
         shared.lives.remove(live)  # not before its end is written down: a checkpoint holds it, or the journal does
     return RolloutResult(
@@ -170,6 +170,7 @@ async def roll_out(shared: Shared, planned: Planned) -> RolloutResult:
         outcome=outcome,
         patch=findings[-1].patch,
         attempts=tuple(finding.report for finding in findings),
+        is_recorded=is_recorded,
     )
 
 
@@ -192,13 +193,13 @@ async def _attempts(job: Job) -> list[Finding]:
         budget = finding.resume.budget if finding.resume else fresh
 
 
-async def _ended(shared: Shared, planned: Planned, attempt: int, outcome: Outcome) -> Outcome:
-    """Tell the journal that the rollout is over; where that fails, its outcome is masked."""
+async def _ended(shared: Shared, planned: Planned, attempt: int, outcome: Outcome) -> tuple[Outcome, bool]:
+    """Tell the journal that the rollout is over; where that fails, its outcome is masked. And whether it succeeded."""
     diary = Diary(shared.journal, planned.rollout_id, attempt)
     try:
         await diary.tell(RolloutEnded, status=outcome.status, reward=outcome.reward, reason=outcome.reason)
     except (SandboxError, OSError) as error:
         failure = failure_of(error, "return")
         masked = failed_outcome(planned.task, shared.policy, shared.provider.name, failure)
-        return masked.model_copy(update={"evidence": {"unrecorded": outcome.model_dump(mode="json")}})
-    return outcome
+        return masked.model_copy(update={"evidence": {"unrecorded": outcome.model_dump(mode="json")}}), False
+    return outcome, True

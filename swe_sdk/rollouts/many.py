@@ -36,9 +36,9 @@ class RolloutResults(list[RolloutResult]):
     """The results of the finished rollouts, in the order of the plan."""
 
     unfinished: tuple[str, ...] = ()
-    """Ids of those that were not started or not ended, because the run was stopped."""
+    """Ids of those that were not started or not ended, because the run was stopped, or whose end is not on disk."""
     stopped: str | None = None
-    """Why it was stopped: ``deadline`` or ``no_space``; None = everything is finished."""
+    """Why it was stopped: ``deadline``, ``no_space`` or ``unrecorded``; None = everything is finished."""
 
 
 async def run_many(
@@ -147,9 +147,10 @@ class _Run:
     def _add(self, index: int, result: RolloutResult) -> None:
         if result.outcome.mask is not None and result.outcome.mask.kind == "no_space":
             self._disk_is_full = True  # the next ones would come to the same; resumed, they can be measured
-        self._finished.add(index)
-        if self._keep:
-            self._results[index] = result
+        if result.is_recorded:
+            self._finished.add(index)
+            if self._keep:
+                self._results[index] = result
         if self._on_result is not None:
             self._on_result(result)
 
@@ -158,5 +159,5 @@ class _Run:
         results = RolloutResults(self._results[index] for index in sorted(self._results))
         left = [each.rollout_id for index, each in enumerate(self._planned) if index not in self._finished]
         results.unfinished = tuple(left)
-        results.stopped = (stopped or "no_space") if left else None
+        results.stopped = (stopped or ("no_space" if self._disk_is_full else "unrecorded")) if left else None
         return results

@@ -48,6 +48,8 @@ class RolloutResult(Record):
     outcome: Outcome
     patch: Patch = EMPTY_PATCH
     attempts: tuple[AttemptReport, ...] = ()
+    is_recorded: bool = True
+    """Whether its end is on disk; else whoever goes on with the run finds it unfinished."""
 
     @property
     def reward(self) -> float:

@@ -100,7 +100,8 @@ async def execute(order: Order, provider: SandboxProvider, writer: RunWriter, *,
             ):
 
                 def finished(result: RolloutResult) -> None:
-                    keeper.finished(result)
+                    if result.is_recorded:
+                        keeper.finished(result)
                     ending.add(result, bar)
 
                 results = await run_many(
@@ -135,7 +136,7 @@ class Ending:
 
     def add(self, result: RolloutResult, bar: Progress) -> None:
         """One more is finished."""
-        self._done += 1
+        self._done += result.is_recorded
         mask = result.outcome.mask
         bar.add(result.outcome.status, None if mask is None else mask.kind)
         if self._order.on_result is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import anyio
@@ -58,10 +58,18 @@ def cells() -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def anywhere(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxProvider]:
-    made = _make(request.param, tmp_path_factory.mktemp(request.param))
-    yield made
-    anyio.run(close_lab, made)
+def provider_named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], SandboxProvider]]:
+    """Each provider is made once, when it is first asked for."""
+    made: dict[str, SandboxProvider] = {}
+
+    def named(name: str) -> SandboxProvider:
+        if name not in made:
+            made[name] = _make(name, tmp_path_factory.mktemp(name))
+        return made[name]
+
+    yield named
+    for provider in made.values():
+        anyio.run(close_lab, provider)
 
 
 def _make(name: str, state: Path) -> SandboxProvider:
@@ -81,13 +89,15 @@ def test_each_family_has_its_task() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("anywhere", "family"), cells(), indirect=["anywhere"])
-async def test_all_come_to_the_same(family: str, anywhere: SandboxProvider, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("provider", "family"), cells())
+async def test_all_come_to_the_same(
+    provider: str, family: str, provider_named: Callable[[str], SandboxProvider], tmp_path: Path
+) -> None:
     task = mini_task(FAMILIES[family])
-    if family == "swe-bench-multilingual" and anywhere.name == "local":
-        need_program("gcc")
-        need_program("make")
-    for result in await _rolled(task, anywhere, tmp_path):
+    if provider == "local":
+        for tool in task.environment.tools:  # type: ignore[union-attr]
+            need_program(tool)
+    for result in await _rolled(task, provider_named(provider), tmp_path):
         outcome = result.outcome
         assert (outcome.status, outcome.reward, outcome.mask) == ("resolved", 1.0, None), outcome
         assert outcome.tests.fail_to_pass == dict.fromkeys(task.grading.fail_to_pass, "PASSED")

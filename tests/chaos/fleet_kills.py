@@ -9,8 +9,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from tests.chaos.kill_points import left_files, left_processes
 from tests.runs.checkpointed import done_in, events, every_step, surviving
 
 _ENDS_WITHIN_S = 900.0
-_BEGINS_WITHIN_S = 180.0
+_BEGINS_WITHIN_S = 600.0
 _CLOSE_S = 1.0
 _KILLS_OF_A_RUN = 25
 """Then it may come to its end."""
@@ -98,6 +99,30 @@ class Yard:
         return (self.place.folder / f"{runs.name}.log").read_text()[-3000:]
 
 
+@dataclass(frozen=True)
+class Begin:
+    """An event after which a moment is chosen."""
+
+    kind: str
+    agents: tuple[str, ...] = ()
+    """Of which agents; () = of all."""
+
+    def count(self, yard: Yard, runs: Path) -> int:
+        """How many there were."""
+        return sum(one["kind"] == self.kind for path in self.paths(yard, runs) for one in events(path))
+
+    def paths(self, yard: Yard, runs: Path) -> list[Path]:
+        """The runs in which it may come."""
+        return [runs / part.name for part in yard.parts if not self.agents or part.agent in self.agents]
+
+    def is_beyond(self, count: int, yard: Yard, runs: Path) -> bool:
+        """Whether there was another."""
+        return self.count(yard, runs) > count
+
+
+_BEGINS = (Begin("attempt_started"), Begin("model_call", ("opencode", "openhands")))
+
+
 def undisturbed(yard: Yard) -> Truth:
     """Run without a kill."""
     runs, started = yard.place.folder / "undisturbed", time.monotonic()
@@ -117,7 +142,8 @@ def undisturbed(yard: Yard) -> Truth:
 def kill_often(yard: Yard, truth: Truth, seed: int, kills: int, longest_s: float) -> Report:
     """Kill and go on so often, over as many runs as it takes; each is gone on with to its end.
 
-    ``longest_s`` bounds the time from the first attempt of a life to its kill.
+    ``longest_s`` bounds the time to a kill: from the first attempt of a life or, every other time, from the first call
+    of the model by an agent that drives itself, as those take their time to begin.
     """
     longest_s = min(0.9 * truth.seconds, longest_s)
     chance, report = random.Random(seed), Report(tallies={part.name: Tally() for part in yard.parts})
@@ -142,11 +168,13 @@ def _one_run(yard: Yard, runs: Path, chance: random.Random, longest_s: float, ki
     """Lives of one process after the other, until one comes to its end."""
     pids, last = [], min(kills, report.kills + _KILLS_OF_A_RUN)
     while True:
-        begun = _attempts(yard, runs)
+        begin = chance.choice([one for one in _BEGINS if one.paths(yard, runs)])
+        begun = begin.count(yard, runs)
         process = yard.start(runs)
         pids.append(process.pid)
         moment = chance.uniform(0.0, longest_s)
-        if report.kills < last and _has_begun(yard, runs, process, begun) and _kill_after(process, moment):
+        has_begun = report.kills < last and _has_begun(process, partial(begin.is_beyond, begun, yard, runs))
+        if has_begun and _kill_after(process, moment):
             report.kills += 1
             continue
         try:
@@ -160,18 +188,14 @@ def _one_run(yard: Yard, runs: Path, chance: random.Random, longest_s: float, ki
         return pids
 
 
-def _attempts(yard: Yard, runs: Path) -> int:
-    return sum(one["kind"] == "attempt_started" for part in yard.parts for one in events(runs / part.name))
-
-
-def _has_begun(yard: Yard, runs: Path, process: subprocess.Popen[bytes], begun: int) -> bool:
-    """Wait for an attempt beyond ``begun``; whether there will be one."""
+def _has_begun(process: subprocess.Popen[bytes], is_so: Callable[[], bool]) -> bool:
+    """Wait for it; whether it is so before the process ends."""
     deadline = time.monotonic() + _BEGINS_WITHIN_S
-    while _attempts(yard, runs) <= begun and time.monotonic() < deadline:
+    while not is_so() and time.monotonic() < deadline:
         if process.poll() is not None:
             return False
         time.sleep(0.05)
-    return True
+    return process.poll() is None
 
 
 def _kill_after(process: subprocess.Popen[bytes], moment: float) -> bool:

@@ -1,5 +1,6 @@
 """Kills of a process with 24 rollouts of three agents on two providers, which all save themselves:
-SWE_SDK_FLEET_KILLS (``make chaos``: 50), SWE_SDK_FLEET_OPENHANDS_KILLS (6), from SWE_SDK_SEED."""
+SWE_SDK_FLEET_KILLS (``make chaos``: 50), SWE_SDK_FLEET_OPENHANDS_KILLS (6), from SWE_SDK_SEED; SWE_SDK_FLEET_AGENTS
+chooses some of the agents."""
 
 import os
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from tests.chaos.fleet_program import Part, save_fleet, scripts
 _KILLS = int(os.environ.get("SWE_SDK_FLEET_KILLS") or 1)
 _OPENHANDS_KILLS = int(os.environ.get("SWE_SDK_FLEET_OPENHANDS_KILLS") or 0)
 _SEED = int(os.environ.get("SWE_SDK_SEED") or 1)
+_AGENTS = (os.environ.get("SWE_SDK_FLEET_AGENTS") or "scripted,mini-swe-agent,opencode").split(",")
 _PROVIDERS = ("local", "docker")
 _ROLLOUTS = {"scripted": 5, "mini-swe-agent": 5, "opencode": 2}
 """Of each agent on each provider: 24 in all, or one each where there is a single kill."""
@@ -24,7 +26,7 @@ _ROLLOUTS = {"scripted": 5, "mini-swe-agent": 5, "opencode": 2}
 @pytest.mark.network
 @pytest.mark.timeout(600 + 120 * _KILLS)
 def test_nothing_is_lost_or_done_twice(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = [(agent, count if _KILLS > 1 else 1) for agent, count in _ROLLOUTS.items()]
+    counts = [(agent, count if _KILLS > 1 else 1) for agent, count in _ROLLOUTS.items() if agent in _AGENTS]
     parts = [Part(agent, provider, count) for (agent, count), provider in product(counts, _PROVIDERS)]
     _test(parts, _KILLS, 45.0, place, monkeypatch)
 

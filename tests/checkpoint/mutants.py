@@ -374,4 +374,18 @@ MUTANTS = (
         "pass",
         "test_operations.py::test_what_was_restored_and_is_out_of_scope_is_freed_by_the_next_commit",
     ),
+    Mutant(
+        "a clock that is set forward keeps a participant closed",
+        f"{P}/base.py",
+        "min(max(0.0, left), LEASE_POLL_S)",
+        "max(0.0, left)",
+        "test_operations.py::test_a_clock_that_is_set_forward_keeps_nobody_closed",
+    ),
+    Mutant(
+        "a checkpoint without its details counts as the oldest",
+        "catalog.py",
+        "number=max(1, int(told[1])) if told else 1",
+        "number=1",
+        "test_coordination.py::test_a_checkpoint_that_has_lost_its_details_keeps_its_place",
+    ),
 )

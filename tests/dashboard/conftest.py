@@ -42,9 +42,9 @@ class Served(NamedTuple):
         return f"{self.url.partition('?')[0]}?{query}"
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """Started here and not by a plugin: its event loop must be gone before other folders run theirs."""
+    """Started here and not by a plugin: its event loop must be gone before other modules run theirs."""
     need_program("chromium")
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(_ARGS))

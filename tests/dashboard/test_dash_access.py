@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
+import json
 import os
 import signal
 import socket
@@ -38,6 +40,7 @@ def test_other_names_of_this_machine_are_refused(served: Served) -> None:
     port = urlsplit(served.url).port
     assert _get(served)[0] == 200
     assert _get(served, Host=f"localhost:{port}")[0] == 200
+    assert _get(served, Host="localhost:6000")[0] == 200, "a tunnel may have another port"
     for path in ("/", "/export/runs.csv", "/files/raw?run=x&name=y"):
         assert _get(served, path, Host=f"evil.example:{port}")[0] == 403, path
 
@@ -51,6 +54,25 @@ def test_a_socket_of_another_site_is_refused(served: Served) -> None:
         "Sec-WebSocket-Protocol": "bokeh, token",
     }
     assert _get(served, "/ws", Origin="http://evil.example", **upgrade)[0] == 403
+
+
+def test_a_socket_is_for_who_was_given_the_page(served: Served) -> None:
+    """A session that somebody made up (bokeh's own default is to take any) gets no word of the runs."""
+    place = urlsplit(served.url)
+    made_up = (
+        base64.urlsafe_b64encode(json.dumps({"session_id": "x", "session_expiry": 2**40}).encode()).decode().rstrip("=")
+    )
+    upgrade = (
+        f"GET /ws HTTP/1.1\r\nHost: {place.netloc}\r\nOrigin: http://{place.netloc}\r\nConnection: Upgrade\r\n"
+        "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+        f"Sec-WebSocket-Protocol: bokeh, {made_up}\r\n\r\n"
+    )
+    with socket.create_connection((place.hostname or "", place.port or 0), timeout=20) as connection:
+        connection.sendall(upgrade.encode())
+        said = b""
+        while more := connection.recv(4096):
+            said += more
+    assert b"ACK" not in said
 
 
 def test_a_token_is_asked_for_and_kept(

@@ -87,6 +87,37 @@ def test_the_command_for_another_attempt_is_copied(served: Served, open_page: Op
     expect(run.locator("button")).to_have_text("copied")
 
 
+def test_a_new_mask_appears_and_what_is_open_stays_open(
+    serve_runs: Callable[..., Served], open_page: Opened, tmp_path: Path
+) -> None:
+    with RunWriter(tmp_path / "runs" / "going", sync=False) as writer:
+        writer.append(ev.RunStarted(rollouts=2))
+        _mask(writer, "first__x-1", "host_oom")
+        page = open_page(serve_runs(tmp_path / "runs").at("view=masks"))
+        rows = page.locator("table[aria-label='masked attempts'] tbody tr")
+        expect(rows).to_have_count(1)
+        rows.locator("summary").click()
+        expect(page.locator("pre.evidence")).to_be_visible()
+        _mask(writer, "second__x-1", "no_space")
+        expect(rows).to_have_count(2, timeout=5000)
+        expect(rows.nth(0)).to_contain_text("second__x-1.0")
+        expect(page.locator("pre.evidence:visible")).to_have_count(1)
+        expect(rows.nth(1).locator("pre.evidence")).to_be_visible()
+        assert numbers(page)["rollouts masked"] == "2"
+        expect(page.locator("table[aria-label='masks worth another attempt'] tbody")).to_contain_text("when it is over")
+
+
+def _mask(writer: RunWriter, name: str, kind: str) -> None:
+    mask = Mask.model_validate(
+        {"kind": kind, "stage": "tests", "reason": "made up", "retryable": True, "evidence": {"free_bytes": 0}}
+    )
+    of = {"rollout_id": f"{name}.0", "attempt": 1}
+    writer.append(ev.RolloutQueued(rollout_id=f"{name}.0", instance_id=name))
+    writer.append(ev.AttemptStarted(**of, provider="local"))
+    writer.append(ev.AttemptMasked(**of, mask=mask))
+    writer.append(ev.RolloutEnded(**of, status="masked"))
+
+
 # -- budgets -----------------------------------------------------------------------------------------------------------
 
 
@@ -271,6 +302,29 @@ def test_a_box_of_this_process_is_there_and_goes(
         pass
     expect(rows).to_have_count(0, timeout=20_000)
     assert page.evaluate("window.evil") is None
+
+
+@pytest.mark.parametrize("width", [1280, 1920])
+def test_nothing_is_wider_than_the_window(
+    served: Served, open_page: Opened, index: RunIndex, store: tuple[Path, MadeUp], width: int
+) -> None:
+    run = store[1].live_run
+    newest = [row.checkpoint_id for row in index.checkpoints(run) if row.state == "kept"][-1]
+    page = open_page(served.at("view=masks&mask=sandbox_lost&by=run"), width=width)
+    for query in (
+        "view=masks&which=worth",
+        "view=masks&by=run",
+        f"view=budgets&run={run}",
+        f"view=checkpoints&run={run}&checkpoint={newest}",
+        f"view=retention&run={run}&show=all",
+    ):
+        page.goto(served.at(query))
+        expect(page.locator("main .table").first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), query
+        clipped = page.evaluate(
+            "[...document.querySelectorAll('.table')].filter(t => t.scrollWidth > t.clientWidth + 1).length"
+        )
+        assert clipped == 0, f"{query} has tables that must be scrolled"
 
 
 # -- whatever is written -----------------------------------------------------------------------------------------------

@@ -7,8 +7,10 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import get_args
+from typing import TypeVar, get_args
 
 import anyio
 import pytest
@@ -33,6 +35,8 @@ from swe_sdk.store import events as ev
 from swe_sdk.store.index import open_index
 from swe_sdk.store.rows import CheckpointRow, SnapshotRow
 from swe_sdk.store.writer import RunWriter
+
+T = TypeVar("T")
 
 # -- advice ------------------------------------------------------------------------------------------------------------
 
@@ -118,6 +122,12 @@ book.confirm(book.intend("fake", settings={"a": 1}, task="dead__task"), "handle-
 """
 
 
+def in_a_loop(work: Callable[[], Awaitable[T]]) -> T:
+    """Run in a thread: that of the tests has the loop of the browser's driver, once there was one."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(anyio.run, work).result()
+
+
 class Engine:
     """An engine that has some boxes; whatever is removed is a mistake of the test."""
 
@@ -147,7 +157,7 @@ def test_boxes_say_what_a_dry_run_of_the_reaper_says(tmp_path: Path) -> None:
         OwnedBox(handle="owner-2/box-2", is_orphan=False, description="box"),
     ]
     engine = Engine(*found)
-    report = anyio.run(lambda: reap(book, [engine], dry_run=True))
+    report = in_a_loop(lambda: reap(book, [engine], dry_run=True))
     seen = collect(book, {"fake": found[1:]}, report, now=time.time(), groups=tmp_path)
     rows = {row.handle or row.lease: row for row in seen.rows}
     assert rows["handle-of-the-dead"].fate == "due"
@@ -168,7 +178,7 @@ def test_boxes_say_what_a_dry_run_of_the_reaper_says(tmp_path: Path) -> None:
 def test_a_box_that_is_long_in_the_making_is_stuck(tmp_path: Path) -> None:
     book = LeaseBook(tmp_path)
     lease = book.intend("fake")
-    report = anyio.run(lambda: reap(book, [], dry_run=True, restore=lambda _name, _settings: Engine()))
+    report = in_a_loop(lambda: reap(book, [], dry_run=True, restore=lambda _name, _settings: Engine()))
     (row,) = collect(book, {}, report, now=lease.created_at + 5, groups=tmp_path).rows
     assert row.stuck == ""
     (row,) = collect(book, {}, report, now=lease.created_at + 599 + 2, groups=tmp_path).rows
@@ -199,7 +209,7 @@ def test_boxes_that_share_a_group_are_counted_with_their_owner(tmp_path: Path) -
     (group / "memory.usage_in_bytes").write_text("4096\n")
     assert usage_of(["owner-1/box-1"], tmp_path) == {}
     found = [OwnedBox(handle=f"owner-1/box-{n}", is_orphan=False) for n in range(3)]
-    report = anyio.run(lambda: reap(LeaseBook(tmp_path / "leases"), [], dry_run=True))
+    report = in_a_loop(lambda: reap(LeaseBook(tmp_path / "leases"), [], dry_run=True))
     (owner,) = collect(LeaseBook(tmp_path / "leases"), {"local": found}, report, now=0.0, groups=tmp_path).owners
     assert (owner.name, owner.pid, owner.boxes, owner.memory_bytes) == ("owner-1", 4711, 3, 4096)
 
@@ -247,7 +257,7 @@ def test_it_may_be_asked_within_an_event_loop() -> None:
     async def main() -> object:
         return Asked(lambda _key: anyio.run(anyio.lowlevel.checkpoint), every_s=1)("a", wait_s=10)
 
-    assert anyio.run(main) is not None
+    assert in_a_loop(main) is not None
 
 
 # -- drawings ----------------------------------------------------------------------------------------------------------

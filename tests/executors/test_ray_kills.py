@@ -15,7 +15,7 @@ import swe_sdk as swe
 from swe_sdk.executors.contract import Job, Pool
 from swe_sdk.executors.ray.executor import RayExecutor
 from swe_sdk.model.task import Task
-from swe_sdk.testing.executor_work import ECHO
+from swe_sdk.testing.executor_work import COUNT, ECHO
 from tests.executors.engines import RayCluster
 from tests.grading.tiny import GOLD, WRONG
 
@@ -101,6 +101,24 @@ async def test_nodes_without_our_file_system_have_their_files_copied(
         assert "PASSED check::answer" in rollout.log("verify-1/test.log").tail(10)
         assert rollout.patch.exists
         assert [stage.stage for stage in rollout.stages][-1] == "return"
+
+
+async def test_who_gave_up_waiting_for_an_equal_job_holds_nobody_up(ray_cluster: RayCluster, tmp_path: Path) -> None:
+    file = tmp_path / "count"
+    job = Job(id="job", work=COUNT, input={"file": str(file), "seconds": 30.0}, key=str(file))
+    quick = job.model_copy(update={"input": {"file": str(file), "seconds": 0.0}})
+    async with RayExecutor().open() as one, RayExecutor().open() as two:
+        async with anyio.create_task_group() as first:
+            first.start_soon(one.run, job)
+            with anyio.fail_after(120):
+                while not file.exists():
+                    await anyio.sleep(0.05)
+            with anyio.move_on_after(1):
+                await two.run(quick)
+            first.cancel_scope.cancel()
+        with anyio.fail_after(20):
+            assert (await two.run(quick)).state == "done"
+            assert (await one.run(quick)).state == "done"
 
 
 async def test_where_no_node_can_work_jobs_are_lost_and_say_why(ray_cluster: RayCluster) -> None:

@@ -13,7 +13,9 @@ from swe_sdk.agents.contract import AgentEnd, AgentNeeds, Episode, Step
 from swe_sdk.agents.gold import GoldAgent
 from swe_sdk.agents.scripted import Fail, ScriptedAgent
 from swe_sdk.errors import CreateFailed, InputError, ModelUnreachable, SandboxLost, UnknownAgent
+from swe_sdk.model.budget import Budget
 from swe_sdk.model.patch import Patch
+from swe_sdk.rollouts.bookmark import Bookmark
 from swe_sdk.rollouts.engine import run_rollout
 from swe_sdk.rollouts.many import run_many
 from swe_sdk.rollouts.settings import RunLimits
@@ -209,6 +211,17 @@ async def test_steps_and_transcripts_are_kept() -> None:
     assert journal.artifacts["fake__task-1.0", 1, "stdout.log"].data == b"x" * 60 + b"y" * 40
     assert result.outcome.flags == ("transcript_truncated",)
     journal.check()
+
+
+async def test_what_is_said_of_an_attempt_goes_on_with_it() -> None:
+    mark = Bookmark(
+        rollout_id="fake__task-1.0", attempt=1, next="verify", budget=Budget(), patch=Patch(data=b"42"),
+        flags=("transcript_truncated",),
+    )  # fmt: skip
+    result = await run_rollout(
+        TASK, answer(), provider=make_provider(), settings=QUICK, verifier=FakeVerifier(), start=mark, attempt=2
+    )
+    assert (result.outcome.status, result.outcome.flags) == ("resolved", ("transcript_truncated",))
 
 
 async def test_steps_without_end_fill_no_disk() -> None:

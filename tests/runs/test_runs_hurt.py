@@ -245,3 +245,29 @@ async def test_a_plan_that_did_not_fit_leaves_no_writer_behind(
 
 def _no_room(*_: object, **__: object) -> None:
     raise NoSpace("full")
+
+
+async def test_a_disk_that_fills_up_at_the_very_end_costs_no_checkpoint(
+    local_provider: LocalProvider, tasks: TaskSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All rollouts are under way and none can be recorded: that is no finished run."""
+    path, write = tmp_path / "run", journal.Journal._write
+
+    def full(self: journal.Journal, line: bytes) -> None:
+        if b'"kind":"rollout_ended"' in line:
+            raise OSError(28, "No space left on device")
+        write(self, line)
+
+    agent = steps()
+    with monkeypatch.context() as patch:
+        patch.setattr(journal.Journal, "_write", full)
+        run = await aio.run(
+            list(tasks)[:1], agent, provider=local_provider, path=path, checkpoint_every=0.3, retries=0, progress=False
+        )
+        with run:
+            assert (run.row.end_reason, run.row.message) == ("stopped", "no_space")
+            assert run.checkpoints.kept
+    with await aio.resume(path, agent=agent, provider=local_provider, progress=False) as run:
+        (name,) = run.rollouts
+        assert (run.rollouts[name].status, done_in(run, name)) == ("resolved", every_step())
+        assert run.rollouts[name].row.restored_from is not None

@@ -9,6 +9,7 @@ nothing; it is in no ledger, counts as nothing, and can be dropped, because the 
 
 from __future__ import annotations
 
+import resource
 import secrets
 import socket
 from collections.abc import AsyncIterator
@@ -233,8 +234,13 @@ async def open_gateway(
         gateway = Gateway(upstream, ledger, settings)
         listener = listen_on(settings.host, settings.port)
         gateway.port = listener.getsockname()[1]
-        async with gateway._service.serve(listener):
+        async with gateway._service.serve(listener, max_connections=settings.connections or _half_of_descriptors()):
             yield gateway
+
+
+def _half_of_descriptors() -> int | None:
+    soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return None if soft == resource.RLIM_INFINITY else max(1, soft // 2)
 
 
 async def _cancel_when_gone(exchange: Exchange, scope: anyio.CancelScope) -> None:

@@ -20,6 +20,9 @@ class GatewaySettings(Record):
     """The same for each attempt: no box takes the turns, or the memory, of all others."""
     connections_per_rollout: int = Field(default=32, gt=0)
     """Open connections out of one box; more are closed at once: each is a descriptor of this process."""
+    connections: int | None = Field(default=None, gt=0)
+    """Open connections to the gateway's own port, which boxes on this machine's network share with agents in this
+    process; None = half of the descriptors that this process may have."""
     request_bytes: int = Field(default=32 << 20, gt=0)
     """A larger request is refused (413)."""
     response_bytes: int = Field(default=1 << 30, gt=0)

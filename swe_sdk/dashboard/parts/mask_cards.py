@@ -51,7 +51,7 @@ def kinds_card(context: Context, cells: Sequence[MaskCell]) -> Html:
     most = max(row.final + row.retried for row in rows)
     shown = (
         Column[_Kind]("kind", lambda row: pill("mask", row.kind, title=advice_on(row.kind).meaning)),
-        Column[_Kind]("in", lambda row: cut(", ".join(row.stages), 40), cls="narrow dim"),
+        Column[_Kind]("in", lambda row: cut(", ".join(row.stages), 30), cls="narrow dim"),
         Column[_Kind]("", lambda row: bar([("mask", row.kind, row.final + row.retried)], total=most), cls="bar-cell"),
         Column[_Kind]("masked", lambda row: count(row.final), cls="num", hint="rollouts that ended with it"),
         Column[_Kind]("retried", lambda row: count(row.retried), cls="num", hint="attempts that were tried again"),

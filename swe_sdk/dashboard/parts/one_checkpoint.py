@@ -14,7 +14,8 @@ from swe_sdk.dashboard.components import (
 )
 from swe_sdk.dashboard.context import Context
 from swe_sdk.dashboard.escape import Child, Html, cut, el, join
-from swe_sdk.dashboard.show import ago, count, many, pill, seconds, size
+from swe_sdk.dashboard.keeping import amount
+from swe_sdk.dashboard.show import ago, count, in_bytes, many, pill, seconds, size
 from swe_sdk.store.rows import CheckpointPhaseRow, CheckpointRolloutRow, CheckpointRow, RunRow, SnapshotRow
 
 _ROWS = 25
@@ -37,7 +38,7 @@ def checkpoint_card(context: Context, row: RunRow, each: CheckpointRow, phases: 
         ("state", [pill("checkpoint", each.state), f" {cut(each.state_reason, 200)}"]),
         ("complete", ago(each.saved_at) if each.saved_at else "no: it cannot be restored"),
         ("took", _took(each, phases)),
-        ("snapshots", [count(len(snapshots)), f", {size(sum(one.size_bytes for one in snapshots.values()))} "]),
+        ("snapshots", count(len(snapshots)) + in_bytes(amount(snapshots.values()))),
         ("where", each.path or None),
     )
     close = context.link("close", checkpoint=None, holds=None, cls="button ghost")
@@ -81,7 +82,7 @@ def _snapshot(row: SnapshotRow | None) -> Child:
     return [
         el("span", cut(row.snapshot_id, 40), cls="mono"),
         " ",
-        el("span", size(row.size_bytes), cls="dim"),
+        el("span", size(row.size_bytes) if row.size_bytes else None, cls="dim"),
         " ",
         told,
     ]

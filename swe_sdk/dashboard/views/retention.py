@@ -18,11 +18,11 @@ from swe_sdk.dashboard.components import (
 )
 from swe_sdk.dashboard.context import Context
 from swe_sdk.dashboard.escape import Child, Html, cut, el, join
-from swe_sdk.dashboard.keeping import Standing, being_saved, restorable, standing, would_delete
+from swe_sdk.dashboard.keeping import Standing, amount, being_saved, restorable, standing, would_delete
 from swe_sdk.dashboard.parts.audits import audit_card, audit_pulse
 from swe_sdk.dashboard.parts.snapshot_map import map_card, snapshot_number
 from swe_sdk.dashboard.run_state import state_of
-from swe_sdk.dashboard.show import count, many, pill, size
+from swe_sdk.dashboard.show import count, in_bytes, many, pill, size
 from swe_sdk.dashboard.view import View
 from swe_sdk.store.rows import CheckpointRow, RunRow, SnapshotRow
 from swe_sdk.store.sum_rows import SnapshotTotals
@@ -68,7 +68,7 @@ def _troubles(context: Context, totals: Sequence[SnapshotTotals]) -> Html | None
     for each in bad[:5]:
         name = context.link(cut(each.run, 60), run=(each.run,))
         parts = [f"{count(each.violations)} missing"] if each.violations else []
-        parts += [f"{count(each.leaks)} leaked ({size(each.leaked_bytes)})"] if each.leaks else []
+        parts += [f"{count(each.leaks)} leaked{in_bytes(each.leaked_bytes)}"] if each.leaks else []
         told.append(el("li", name, ": ", ", ".join(parts)))
     more = f" and {len(bad) - 5} more runs" if len(bad) > 5 else None
     kind = "bad" if any(each.violations for each in bad) else "warn"
@@ -81,7 +81,7 @@ def _choose(context: Context, totals: Sequence[SnapshotTotals]) -> Html:
         return _nothing()
     more = [
         Column[RunRow]("snapshots there", lambda row: count(by_run[row.run].there), cls="num"),
-        Column[RunRow]("", lambda row: size(by_run[row.run].there_bytes), cls="num"),
+        Column[RunRow]("", lambda row: size(by_run[row.run].there_bytes or None), cls="num"),
         Column[RunRow]("released", lambda row: count(by_run[row.run].released), cls="num"),
         Column[RunRow]("leaked", lambda row: snapshot_number("leaked", by_run[row.run].leaks), cls="num"),
         Column[RunRow]("missing", lambda row: snapshot_number("violated", by_run[row.run].violations), cls="num"),
@@ -112,8 +112,7 @@ def _alarm(
         links = [[context.link(name, view="checkpoints", checkpoint=name), " "] for name in lost[:5]]
         alarms.append(notice(told, links, "Such a checkpoint is skipped when the run is resumed.", kind="bad"))
     if leaked:
-        amount = size(sum(each.size_bytes for each in leaked))
-        told = f"{many(len(leaked), 'snapshot')} leaked ({amount}): there, though no kept checkpoint refers to it. "
+        told = f"{many(len(leaked), 'snapshot')} leaked{in_bytes(amount(leaked))}: no kept checkpoint needs it. "
         command = f"swe-sdk snapshots --reap {row.path}"
         alarms.append(notice(told, el("code", command), copy_button(command), kind="warn"))
     return join(alarms) if alarms else None
@@ -145,7 +144,7 @@ def _what_if(context: Context, found: Sequence[CheckpointRow], snapshots: Sequen
     choices = [_choice(context, name, kept, keep) for name in kept[:60]]
     now = len(would_delete(snapshots, kept))
     told = [
-        el("b", f"{many(len(gone), 'snapshot')}, {size(sum(each.size_bytes for each in gone))},"),
+        el("b", f"{many(len(gone), 'snapshot')}{in_bytes(amount(gone))}"),
         f" would be deleted; {count(sum(each.released_at is None for each in snapshots) - len(gone))} would stay.",
         f" Needed by no kept checkpoint as it is: {count(now)}." if now else None,
     ]

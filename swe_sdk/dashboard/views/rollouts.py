@@ -130,7 +130,11 @@ def _columns(context: Context) -> list[Column[RolloutRow]]:
     several = len(context.runs) > 1
     return [
         Column("rollout", lambda row: cut(row.rollout_id, 80), sort="rollout_id", cls="grow"),
-        *([Column[RolloutRow]("run", lambda row: cut(row.run, 40), cls="narrow slim")] if several else []),
+        *(
+            [Column[RolloutRow]("run", lambda row: el("span", cut(row.run, 60), title=row.run), cls="narrow slim")]
+            if several
+            else []
+        ),
         Column("status", _status, sort="status"),
         Column("why", _why, sort="mask_kind", cls="narrow slim"),
         Column("tests", _tests, cls="num", hint="required tests that pass: to be fixed, and to stay as they were"),

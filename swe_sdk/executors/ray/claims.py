@@ -27,11 +27,20 @@ class Claims:
         """The result of an equal job, or None = run it. Where the actor cannot be had, every job is run."""
         for _ in range(_TRIES):
             try:
-                result: str | None = await answered(self._ray, self._flights().claim.remote(key, self._me))
-                return result
+                return await self._claimed(key)
             except WorkerLost:  # the driver that had made it is gone
                 self._actor = None
         return None
+
+    async def _claimed(self, key: str) -> str | None:
+        reply = self._flights().claim.remote(key, self._me)
+        try:
+            result: str | None = await answered(self._ray, reply)
+        except anyio.get_cancelled_exc_class():
+            self._ray.cancel(reply)  # else it would take the claim when its turn comes, for nobody
+            self.land(key, None)
+            raise
+        return result
 
     def land(self, key: str, result: str | None) -> None:
         """A claimed job is over; nobody waits for this to arrive."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import time
@@ -232,6 +233,31 @@ async def test_headers_that_would_break_the_endpoint_are_the_agents_own_failure(
         assert b.model.requests == ()
         fine = await b.client.post("/chat/completions", json=body, headers={"x-other": "x" * 20_000})
         assert fine.status_code == 200
+
+
+async def test_whoever_shares_our_network_cannot_take_all_descriptors(tmp_path: Path) -> None:
+    async with bench([say("hi")], tmp_path, settings=QUICK.model_copy(update={"connections": 4})) as b:
+        flood = [await anyio.connect_tcp("127.0.0.1", b.gateway.port) for _ in range(20)]
+        closed = 0
+        for each in flood:
+            with anyio.move_on_after(0.2):
+                with contextlib.suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+                    await each.receive()
+                closed += 1
+        assert closed == 16
+        for each in flood:
+            await each.aclose()
+        with anyio.fail_after(10):
+            while (await _health(b.gateway.url)) != 200:
+                await anyio.sleep(0.05)
+
+
+async def _health(url: str) -> int:
+    async with httpx.AsyncClient() as client:
+        try:
+            return (await client.get(f"{url.removesuffix('/v1')}/health")).status_code
+        except httpx.TransportError:
+            return 0
 
 
 async def test_turns_at_the_endpoint_are_limited(tmp_path: Path) -> None:
