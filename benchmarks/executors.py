@@ -31,12 +31,15 @@ from swe_sdk import aio
 from swe_sdk.executors.contract import Job, Pool
 from swe_sdk.executors.local import LocalExecutor
 from swe_sdk.executors.ray.executor import RayExecutor
-from swe_sdk.model.task import Task
-from swe_sdk.recipes.dataset import load_tasks
+from swe_sdk.model.environment import DirectorySource, SourceEnvironment
+from swe_sdk.model.patch import Patch
+from swe_sdk.model.task import GradingSpec, Task
 from swe_sdk.testing.executor_work import ECHO
 
 TITLE = "Executors: overhead of a job, and two nodes against one"
 _STORE_BYTES = 80 << 20
+_GOLD = "--- a/src.txt\n+++ b/src.txt\n@@ -1 +1 @@\n-answer = 41\n+answer = 42\n"
+_TEST_PATCH = "--- /dev/null\n+++ b/tests/extra.sh\n@@ -0,0 +1 @@\n+true\n"
 _ONE = "one"
 """A resource that only the first node has."""
 
@@ -47,8 +50,8 @@ class Sizes:
 
     warm_up: int = 50
     noops: int = 1000
-    grades: int = 4
-    sleep_s: float = 20.0
+    grades: int = 8
+    sleep_s: float = 8.0
     rounds: int = 2
 
 
@@ -105,14 +108,14 @@ async def _timed(work: Callable[[], Awaitable[Any]]) -> float:
 
 async def _grades(sizes: Sizes) -> list[Row]:
     """The same grades on one node and on two, in turns."""
-    tasks = _sleepy(sizes)
     seconds: dict[str, list[float]] = {"one node": [], "two nodes": []}
     with tempfile.TemporaryDirectory() as folder:
+        tasks = _sleepy(Path(folder) / "repository", sizes)
         async with RayExecutor(resource=_ONE).open() as one, RayExecutor().open() as two:
             await _until_ready(one, 1)
             await _until_ready(two, 2)
             pools = {"one node": one, "two nodes": two}
-            await _grade(two, tasks * 2, Path(folder))  # builds the environment on both
+            await _grade(two, tasks, Path(folder))  # builds the environment on both
             for _ in range(sizes.rounds):
                 for name, pool in pools.items():
                     seconds[name].append(await _timed(partial(_grade, pool, tasks, Path(folder))))
@@ -133,10 +136,21 @@ async def _grades(sizes: Sizes) -> list[Row]:
     ]
 
 
-def _sleepy(sizes: Sizes) -> list[Task]:
-    task = load_tasks("mini")["mini__calc-1"]
-    grading = task.grading.model_copy(update={"test_command": f"sleep {sizes.sleep_s}; {task.grading.test_command}"})
-    task = task.model_copy(update={"grading": grading})
+def _sleepy(folder: Path, sizes: Sizes) -> list[Task]:
+    """A text file to fix, and a script that takes its time to test it: hardly any processor time."""
+    (folder / "tests").mkdir(parents=True)
+    (folder / "src.txt").write_text("answer = 41\n")
+    verdict = 'grep -q "answer = 42" src.txt && echo "PASSED check::answer" || echo "FAILED check::answer"'
+    (folder / "tests" / "check.sh").write_text(f"sleep {sizes.sleep_s}\n{verdict}\n")
+    grading = GradingSpec(
+        test_patch=Patch.of(_TEST_PATCH),
+        fail_to_pass=("check::answer",),
+        test_command="sh tests/check.sh",
+        parser="parse_log_pytest",
+        gold_patch=Patch.of(_GOLD),
+    )
+    environment = SourceEnvironment(source=DirectorySource(path=str(folder)))
+    task = Task(instance_id="sleepy", family="swe-bench", repo="sleepy", environment=environment, grading=grading)
     return [task.model_copy(update={"instance_id": f"sleepy-{n}"}) for n in range(sizes.grades)]
 
 

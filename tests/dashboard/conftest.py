@@ -106,6 +106,21 @@ def serve_runs() -> Iterator[Callable[..., Served]]:
         process.stdout.close()
 
 
+@pytest.fixture
+def serve_once(serve_runs: Callable[..., Served]) -> Iterator[Callable[..., Served]]:
+    """The same, for one test: it ends with it."""
+    started: list[Served] = []
+
+    def serve(root: Path, *options: str) -> Served:
+        started.append(serve_runs(root, *options))
+        return started[-1]
+
+    yield serve
+    for each in started:
+        each.process.send_signal(signal.SIGTERM)
+        each.process.wait(20)
+
+
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, MadeUp]:
     """Six runs of 100 rollouts, as the generator makes them: one goes on, one was killed, one leaks a snapshot."""

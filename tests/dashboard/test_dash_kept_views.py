@@ -88,12 +88,12 @@ def test_the_command_for_another_attempt_is_copied(served: Served, open_page: Op
 
 
 def test_a_new_mask_appears_and_what_is_open_stays_open(
-    serve_runs: Callable[..., Served], open_page: Opened, tmp_path: Path
+    serve_once: Callable[..., Served], open_page: Opened, tmp_path: Path
 ) -> None:
     with RunWriter(tmp_path / "runs" / "going", sync=False) as writer:
         writer.append(ev.RunStarted(rollouts=2))
         _mask(writer, "first__x-1", "host_oom")
-        page = open_page(serve_runs(tmp_path / "runs").at("view=masks"))
+        page = open_page(serve_once(tmp_path / "runs").at("view=masks"))
         rows = page.locator("table[aria-label='masked attempts'] tbody tr")
         expect(rows).to_have_count(1)
         rows.locator("summary").click()
@@ -149,7 +149,7 @@ def test_a_drawing_is_saved_as_a_picture(served: Served, open_page: Opened) -> N
 
 
 def test_who_is_about_to_run_out_is_said_by_the_clock(
-    serve_runs: Callable[..., Served], open_page: Opened, tmp_path: Path
+    serve_once: Callable[..., Served], open_page: Opened, tmp_path: Path
 ) -> None:
     now = time.time()
     with RunWriter(tmp_path / "runs" / "going", sync=False) as writer:
@@ -160,7 +160,7 @@ def test_who_is_about_to_run_out_is_said_by_the_clock(
             writer.append(ev.AttemptStarted(**of), at=began)
             writer.append(ev.BudgetCharged(**of, budget=Budget(total_s=900.0, spent_s=1.0)), at=began)
             writer.append(ev.StageStarted(**of, stage="invoke_agent"), at=began)
-        page = open_page(serve_runs(tmp_path / "runs").at("view=budgets"))
+        page = open_page(serve_once(tmp_path / "runs").at("view=budgets"))
         rows = page.locator("table[aria-label='about to run out'] tbody tr")
         expect(rows).to_have_count(2)
         expect(rows.nth(0)).to_contain_text("hurries__x-1.0")
@@ -203,7 +203,7 @@ def test_a_finished_run_says_why_nothing_can_be_restored(served: Served, open_pa
 
 
 def test_a_damaged_checkpoint_is_told_and_the_one_before_it_is_offered(
-    serve_runs: Callable[..., Served], open_page: Opened, store: tuple[Path, MadeUp], tmp_path: Path
+    serve_once: Callable[..., Served], open_page: Opened, store: tuple[Path, MadeUp], tmp_path: Path
 ) -> None:
     root = tmp_path / "runs"
     shutil.copytree(store[0] / store[1].live_run, root / "copied")
@@ -211,7 +211,7 @@ def test_a_damaged_checkpoint_is_told_and_the_one_before_it_is_offered(
         kept = [row.checkpoint_id for row in index.checkpoints("copied") if row.state == "kept"]
     (records,) = (root / "copied" / "checkpoints" / kept[-1]).glob("gym/environment/*/records-*.jsonl")
     records.write_bytes(records.read_bytes()[:-20])
-    page = open_page(serve_runs(root).at("view=checkpoints"))
+    page = open_page(serve_once(root).at("view=checkpoints"))
     expect(page.locator(".notice.bad")).to_contain_text(f"{kept[-1]} cannot be restored")
     expect(page.locator(".notice.info")).to_contain_text(f"Can be restored: {kept[-2]}")
 
@@ -276,7 +276,7 @@ def test_an_audit_asks_the_provider_and_changes_nothing(
 
 
 def test_a_box_of_this_process_is_there_and_goes(
-    serve_runs: Callable[..., Served],
+    serve_once: Callable[..., Served],
     open_page: Opened,
     store: tuple[Path, MadeUp],
     tmp_path: Path,
@@ -286,7 +286,7 @@ def test_a_box_of_this_process_is_there_and_goes(
     book = LeaseBook()
     lease = book.intend("docker", settings={"base_url": "unix:///nowhere.sock"}, task=f"task {EVIL}")
     lease = book.confirm(lease, "c0ffee" * 8)
-    page = open_page(serve_runs(store[0]).at("view=sandboxes"))
+    page = open_page(serve_once(store[0]).at("view=sandboxes"))
     rows = page.locator(
         "table[aria-label=sandboxes] tbody tr", has_text="c0ffee"
     )  # there may be other programs' groups

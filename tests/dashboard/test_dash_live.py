@@ -107,7 +107,7 @@ def test_focus_scroll_selection_filters_and_menus_stay(live: tuple[_Run, Served]
 
 def test_a_row_that_moves_keeps_the_focus(live: tuple[_Run, Served], open_page: Opened) -> None:
     run, served = live
-    page = open_page(served.at("view=rollouts&sort=-updated_at"))
+    page = open_page(served.at("view=rollouts&sort=-updated_at&q=live__task-1"))
     row = page.locator("tbody tr", has_text="live__task-1.0").locator("a").first
     row.focus()
     run.go_on(2)

@@ -43,9 +43,9 @@ def place() -> Iterator[Path]:
 
 @pytest.mark.timeout(900)
 def test_two_browsers_show_what_the_store_says_from_start_to_end(
-    place: Path, serve_runs: Callable[..., Served], open_page: Callable[..., Page], local_provider: LocalProvider
+    place: Path, serve_once: Callable[..., Served], open_page: Callable[..., Page], local_provider: LocalProvider
 ) -> None:
-    served = serve_runs(place / "runs")
+    served = serve_once(place / "runs")
     watched = [open_page(served.at("view=rollouts")), open_page(served.at("view=rollouts"), width=900)]
     for page in watched:
         expect(page.locator(".empty")).to_be_visible()

@@ -143,6 +143,20 @@ def test_a_stage_without_an_end_reaches_the_end_and_is_hatched(ax: Axes) -> None
     assert "1 stage going on or cut off" in said(ax)
 
 
+def test_a_stage_that_was_cut_off_ends_where_the_next_attempt_begins(ax: Axes) -> None:
+    spans = [
+        StageSpan(1, "a.0", 1, "invoke_agent", 100.0, None),
+        StageSpan(1, "a.0", 2, "invoke_agent", 120.0, 140.0),
+        StageSpan(2, "b.0", 1, "invoke_agent", 110.0, None),
+    ]
+    lanes = {1: plots.Lane("a.0", "resolved"), 2: plots.Lane("b.0", "running")}
+    drawn(plots.plot_gantt(spans, lanes, until=160.0, ax=ax))
+    bars = {str(box.get_label()): box.patches[0] for box in ax.containers}
+    cut, going_on = bars["a.0 1 invoke_agent"], bars["b.0 1 invoke_agent"]
+    assert (cut.get_x(), cut.get_width(), bool(cut.get_hatch())) == (0.0, 20.0, True)
+    assert (going_on.get_x(), going_on.get_width()) == (10.0, 50.0)
+
+
 def test_counts_over_time_keep_the_time_that_was_spent(ax: Axes) -> None:
     spans = [
         StageSpan(n, f"t-{n}.0", 1, stage, 1e9 + 3.0 * n + shift, 1e9 + 3.0 * n + shift + length)

@@ -37,9 +37,9 @@ def plot_gantt(
 ) -> Axes:
     """A lane a rollout, and in it the stages of all its attempts over wall clock; its status stands at the end.
 
-    A stage that goes on, or was cut off, is hatched and ends at ``until`` (Unix seconds; default: the newest time that
-    is known). Further attempts are marked by a line. Without any lanes the picture shows how many rollouts were in each
-    stage at a time.
+    A stage that goes on, or was cut off, is hatched and ends where the next attempt begins, else at ``until`` (Unix
+    seconds; default: the newest time that is known). Further attempts are marked by a line. Without any lanes the
+    picture shows how many rollouts were in each stage at a time.
     """
     drawn = canvas(ax, rows=len(lanes) or 10, row_in=0.26)
     if not spans:
@@ -67,6 +67,19 @@ def _cut_off(spans: Sequence[StageSpan]) -> str:
     return f"; {many(count, 'stage')} going on or cut off (hatched)" if count else ""
 
 
+def _ends(spans: Sequence[StageSpan], end: float) -> list[float]:
+    """When each was over: of what has no end of its own, nothing is left when the next attempt begins."""
+    begun: dict[int, list[tuple[int, float]]] = {}
+    for span in spans:
+        begun.setdefault(span.rollout, []).append((span.attempt, span.started_at))
+    return [
+        min((at for attempt, at in begun[span.rollout] if attempt > span.attempt), default=end)
+        if span.ended_at is None
+        else span.ended_at
+        for span in spans
+    ]
+
+
 def _lanes(
     drawn: Canvas, spans: Sequence[StageSpan], lanes: Mapping[int, Lane], start: float, end: float, unit: Unit
 ) -> None:
@@ -74,8 +87,7 @@ def _lanes(
     last = dict.fromkeys(row_of, 0.0)
     least = (end - start) * 0.0015  # what is shorter would not be seen
     begun: dict[tuple[int, int], float] = {}
-    for span in spans:
-        until = span.ended_at if span.ended_at is not None else end
+    for span, until in zip(spans, _ends(spans, end), strict=True):
         left, length = span.started_at - start, max(least, until - span.started_at)
         begun.setdefault((span.rollout, span.attempt), left)
         last[span.rollout] = max(last[span.rollout], left + length)
@@ -122,11 +134,9 @@ def _counts(drawn: Canvas, spans: Sequence[StageSpan], start: float, end: float,
     import numpy as np
 
     edges = np.linspace(start, max(end, start + 1e-3), _BINS + 1)
-    lower = np.zeros(_BINS)
+    lower, ends = np.zeros(_BINS), _ends(spans, end)
     for stage in STAGE:
-        of_stage = [
-            (span.started_at, end if span.ended_at is None else span.ended_at) for span in spans if span.stage == stage
-        ]
+        of_stage = [(span.started_at, until) for span, until in zip(spans, ends, strict=True) if span.stage == stage]
         if not of_stage:
             continue
         upper = lower + _mean_count(np.asarray(of_stage), edges)
