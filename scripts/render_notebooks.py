@@ -1,6 +1,7 @@
 """Run the notebooks, and write them with their output as pages: ``notebooks/*.ipynb`` to ``docs/tutorials/*.md``.
 
-A cell that fails ends it. Pages are plain Markdown, so that they ask no other host for scripts, and search finds them.
+A cell that fails ends it. Pages are plain Markdown, so that they ask no other host for scripts, and search finds them;
+their pictures lie beside them.
 """
 
 from __future__ import annotations
@@ -17,27 +18,30 @@ _PAGES = _ROOT / "docs" / "tutorials"
 _CELL_TIMEOUT_S = 300
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 _TO_DOCS = "](../docs/"
+_TO_NOTEBOOK = re.compile(r"(\]\(\w+)\.ipynb\)")
 
 
 def main() -> None:
     """Render all of them."""
     _PAGES.mkdir(exist_ok=True)
     for path in sorted((_ROOT / "notebooks").glob("*.ipynb")):
-        page = _PAGES / f"{path.stem}.md"
-        page.write_text(render(path), encoding="utf-8")
+        page, (text, pictures) = _PAGES / f"{path.stem}.md", render(path)
+        page.write_text(text, encoding="utf-8")
+        for name, data in pictures.items():
+            (_PAGES / name).write_bytes(data)
         print(page)
 
 
-def render(path: Path) -> str:
-    """The page of a notebook, run anew."""
+def render(path: Path) -> tuple[str, dict[str, bytes]]:
+    """The page of a notebook, run anew, and its pictures by file name."""
     notebook = nbformat.read(path, as_version=4)
     ExecutePreprocessor(timeout=_CELL_TIMEOUT_S).preprocess(notebook, {"metadata": {"path": str(path.parent)}})
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]  # progress bars
-    text, _resources = MarkdownExporter().from_notebook_node(notebook)
-    home = str(Path.home())
-    return _ESCAPES.sub("", text).replace(_TO_DOCS, "](../").replace(home, "~")
+    text, resources = MarkdownExporter().from_notebook_node(notebook, {"unique_key": path.stem})
+    text = _TO_NOTEBOOK.sub(r"\1.md)", _ESCAPES.sub("", text).replace(_TO_DOCS, "](../"))
+    return text.replace(str(Path.home()), "~"), resources["outputs"]
 
 
 if __name__ == "__main__":

@@ -106,6 +106,8 @@ class Begin:
     kind: str
     agents: tuple[str, ...] = ()
     """Of which agents; () = of all."""
+    share: float = 1.0
+    """Of the longest time to a kill: after it a run may not last as long."""
 
     def count(self, yard: Yard, runs: Path) -> int:
         """How many there were."""
@@ -120,7 +122,7 @@ class Begin:
         return self.count(yard, runs) > count
 
 
-_BEGINS = (Begin("attempt_started"), Begin("model_call", ("opencode", "openhands")))
+_BEGINS = (Begin("attempt_started"), Begin("model_call", ("opencode", "openhands"), share=0.4))
 
 
 def undisturbed(yard: Yard) -> Truth:
@@ -172,7 +174,7 @@ def _one_run(yard: Yard, runs: Path, chance: random.Random, longest_s: float, ki
         begun = begin.count(yard, runs)
         process = yard.start(runs)
         pids.append(process.pid)
-        moment = chance.uniform(0.0, longest_s)
+        moment = chance.uniform(0.0, begin.share * longest_s)
         has_begun = report.kills < last and _has_begun(process, partial(begin.is_beyond, begun, yard, runs))
         if has_begun and _kill_after(process, moment):
             report.kills += 1
