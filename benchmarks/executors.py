@@ -31,15 +31,12 @@ from swe_sdk import aio
 from swe_sdk.executors.contract import Job, Pool
 from swe_sdk.executors.local import LocalExecutor
 from swe_sdk.executors.ray.executor import RayExecutor
-from swe_sdk.model.environment import DirectorySource, SourceEnvironment
-from swe_sdk.model.patch import Patch
-from swe_sdk.model.task import GradingSpec, Task
+from swe_sdk.model.task import Task
 from swe_sdk.testing.executor_work import ECHO
+from swe_sdk.testing.tiny_task import tiny_task
 
 TITLE = "Executors: overhead of a job, and two nodes against one"
 _STORE_BYTES = 80 << 20
-_GOLD = "--- a/src.txt\n+++ b/src.txt\n@@ -1 +1 @@\n-answer = 41\n+answer = 42\n"
-_TEST_PATCH = "--- /dev/null\n+++ b/tests/extra.sh\n@@ -0,0 +1 @@\n+true\n"
 _ONE = "one"
 """A resource that only the first node has."""
 
@@ -137,20 +134,7 @@ async def _grades(sizes: Sizes) -> list[Row]:
 
 
 def _sleepy(folder: Path, sizes: Sizes) -> list[Task]:
-    """A text file to fix, and a script that takes its time to test it: hardly any processor time."""
-    (folder / "tests").mkdir(parents=True)
-    (folder / "src.txt").write_text("answer = 41\n")
-    verdict = 'grep -q "answer = 42" src.txt && echo "PASSED check::answer" || echo "FAILED check::answer"'
-    (folder / "tests" / "check.sh").write_text(f"sleep {sizes.sleep_s}\n{verdict}\n")
-    grading = GradingSpec(
-        test_patch=Patch.of(_TEST_PATCH),
-        fail_to_pass=("check::answer",),
-        test_command="sh tests/check.sh",
-        parser="parse_log_pytest",
-        gold_patch=Patch.of(_GOLD),
-    )
-    environment = SourceEnvironment(source=DirectorySource(path=str(folder)))
-    task = Task(instance_id="sleepy", family="swe-bench", repo="sleepy", environment=environment, grading=grading)
+    task = tiny_task(folder, sleep_s=sizes.sleep_s)
     return [task.model_copy(update={"instance_id": f"sleepy-{n}"}) for n in range(sizes.grades)]
 
 

@@ -11,6 +11,7 @@ from swe_sdk.executors.contract import Job, JobResult, NodeInfo, Pool
 from swe_sdk.testing.executor_lab import ExecutorLab
 from swe_sdk.testing.executor_work import COUNT, ECHO, FAIL, NO_JSON, WAIT, WAIT_FOR
 from swe_sdk.testing.expect import NotApplicable, require
+from swe_sdk.testing.tiny_task import GOLD, tiny_task
 
 _LONG_S = 60.0
 
@@ -260,11 +261,10 @@ async def grades_are_those_of_one_process(lab: ExecutorLab) -> None:
     if not lab.case.grades:
         raise NotApplicable("the case does not grade")
     from swe_sdk import measure
-    from swe_sdk.recipes.dataset import load_tasks
 
-    task = load_tasks("mini")["mini__calc-1"]
+    task = tiny_task(lab.scratch / "repository")
     tasks = [task.model_copy(update={"instance_id": name}) for name in ("good", "bad", "none")]
-    patches = {"good": task.grading.gold_patch, "bad": b"no patch\n", "none": b""}
+    patches = {"good": GOLD, "bad": GOLD.replace("42", "43"), "none": ""}
     here = await measure.grade_many(tasks, patches, provider="local", progress=False, results=lab.scratch / "here")
     async with lab.pool() as pool:
         there = await measure.grade_many(
@@ -273,7 +273,8 @@ async def grades_are_those_of_one_process(lab: ExecutorLab) -> None:
     for one, other in zip(here, there, strict=True):
         require(one.status == other.status, f"{one.instance_id} is {other.status} there, and {one.status} here")
         require(one.tests == other.tests, f"the tests of {one.instance_id} differ")
-    require([outcome.status for outcome in there][:1] == ["resolved"], f"the gold patch is {there[0]}")
+    statuses = [outcome.status for outcome in there]
+    require(statuses == ["resolved", "unresolved", "unresolved"], f"gold, wrong and no patch are {statuses}")
     kept = (lab.scratch / "there" / "outcomes.jsonl").read_text().splitlines()
     require(len(kept) == 3, f"{len(kept)} of 3 outcomes are kept")
 

@@ -1,6 +1,6 @@
 """Agents x providers x families: the same patch comes to the same outcome, whoever makes it and wherever.
 
-All of it takes three minutes. On CI a third is tried each day, another one the next: every family and every provider,
+All of it takes some minutes. On CI a third is tried each day, another one the next: every family and every provider,
 but not with one another.
 """
 

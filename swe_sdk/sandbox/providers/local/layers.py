@@ -220,8 +220,8 @@ class LayerStore:
         """Delete the layers that no snapshot and no box needs."""
         with self.lock():
             needed = self._needed()
-            garbage = [layer for layer in (self.root / "layers").iterdir() if layer.name not in needed]
-            garbage = [self._to_trash(layer) for layer in garbage]
+            layers = self.root / "layers"
+            garbage = [self._to_trash(layers / name) for name in os.listdir(layers) if name not in needed]
         for path in garbage:
             remove_tree(path)
 

@@ -99,9 +99,9 @@ class Records:
 
     def _all(self, directory: str) -> Iterable[SnapshotRecord]:
         with os.scandir(self._root / directory) as entries:
-            paths = {(entry.name, entry.inode()): Path(entry.path) for entry in entries if entry.name.endswith(".json")}
+            paths = {(entry.name, entry.inode()): entry.path for entry in entries if entry.name.endswith(".json")}
         before = self._known.get(directory, {})
-        found = {key: before.get(key) or _read(path) for key, path in paths.items()}
+        found = {key: before.get(key) or _read(Path(path)) for key, path in paths.items()}
         self._known[directory] = known = {key: record for key, record in found.items() if record}
         return known.values()
 
