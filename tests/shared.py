@@ -41,6 +41,14 @@ def shared_rows(*names: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
+def full_device() -> Path:
+    """A file that takes nothing, as on a full disk. Skips where only root may write to it (some machines' /dev)."""
+    device = Path("/dev/full")
+    if not os.access(device, os.W_OK):
+        lacking(f"{device} is not writable for this user")
+    return device
+
+
 def need_program(name: str) -> None:
     """Skip the test where a program is not installed. On CI it fails."""
     if shutil.which(name) is None:

@@ -12,8 +12,12 @@ from swe_sdk.sandbox.contract import ProviderHealth, SandboxProvider
 
 _AUTO = ("local", "docker", "apptainer")
 """Tried in this order by "auto": a weaker isolation than full namespaces is never chosen silently."""
-_SETTINGS = ("SWE_SDK_", "DOCKER_", "XDG_", "HOME")
-"""How the environment variables begin that providers read as they are made."""
+_SETTINGS = (
+    *("SWE_SDK_STATE", "SWE_SDK_BASE_IMAGE", "SWE_SDK_REGISTRY", "SWE_SDK_INSECURE_REGISTRIES"),
+    *("SWE_SDK_LOCAL_ENGINE", "SWE_SDK_BWRAP", "SWE_SDK_APPTAINER", "SWE_SDK_SIF_DIR"),
+    *("DOCKER_HOST", "DOCKER_CONFIG", "XDG_CACHE_HOME", "HOME"),
+)
+"""The environment variables that providers read as they are made."""
 
 
 def _local(**settings: Any) -> SandboxProvider:
@@ -48,11 +52,11 @@ def named_provider(name: str) -> SandboxProvider:
     It is as the environment variables say at this moment: one that is set in a notebook after a provider has asked
     for it makes another provider, and the boxes of the first stay as they are.
     """
-    return _provider_of(name, frozenset(item for item in os.environ.items() if item[0].startswith(_SETTINGS)))
+    return _provider_of(name, tuple(os.environ.get(setting) for setting in _SETTINGS))
 
 
 @cache
-def _provider_of(name: str, _environment: frozenset[tuple[str, str]]) -> SandboxProvider:
+def _provider_of(name: str, _environment: tuple[str | None, ...]) -> SandboxProvider:
     return restore_provider(name, {})
 
 

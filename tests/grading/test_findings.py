@@ -16,6 +16,7 @@ from swe_sdk.model.outcome import TestReport
 from swe_sdk.model.patch import Patch
 from swe_sdk.model.policy import DEFAULT_POLICY, NEMO_GYM_POLICY
 from tests.grading.tiny import GOLD, make_task
+from tests.shared import full_device
 
 KINDS = [
     (errors.CreateFailed("x"), "create_failed"),
@@ -124,7 +125,7 @@ def test_log_is_bounded(open_log):
 
 
 def test_log_on_a_full_disk_says_so_and_disturbs_nobody(tmp_path, open_log):
-    (tmp_path / "log").symlink_to("/dev/full")
+    (tmp_path / "log").symlink_to(full_device())
     log = open_log()
     for _ in range(3):
         log.write(b"x" * 100_000)

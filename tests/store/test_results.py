@@ -14,6 +14,7 @@ from swe_sdk.model.outcome import Mask, Outcome, PatchReport
 from swe_sdk.model.patch import Patch
 from swe_sdk.store.atomic import append_line
 from swe_sdk.store.results import BadOutcomeLine, Results, outcome_json, read_outcomes
+from tests.shared import full_device
 
 PATCH = Patch.of(b"caf\xe9\r\n\x00")
 
@@ -106,7 +107,7 @@ def test_processes_may_share_a_file(tmp_path):
 
 
 def test_full_disk_is_typed(tmp_path):
-    (tmp_path / "outcomes.jsonl").symlink_to("/dev/full")
+    (tmp_path / "outcomes.jsonl").symlink_to(full_device())
     with pytest.raises(NoSpace, match="cannot write"):
         Results(tmp_path).append(outcome())
 

@@ -17,6 +17,7 @@ from swe_sdk.store import blocks, frames
 from swe_sdk.store.frames import compress_file
 from swe_sdk.store.windows import LONGEST_LINE_BYTES, WindowedFile
 from swe_sdk.store.writer import RunWriter
+from tests.shared import full_device
 
 TEXTS = some.lists(some.sampled_from((b"\n", b"a", b"word", b"\xff\xfe", b"long" * 40, b"\n\n")), max_size=60).map(
     b"".join
@@ -205,10 +206,10 @@ def test_a_log_of_200_mb(tmp_path, packed):
 def test_compression_makes_way_for_a_full_disk(tmp_path, monkeypatch):
     path = tmp_path / "log"
     path.write_bytes(b"x" * 3_000_000)
-    real = Path.open
+    real, device = Path.open, full_device()
 
     def full(self: Path, mode: str = "r", *rest, **more):
-        return real(Path("/dev/full"), "wb", 0) if mode == "xb" else real(self, mode, *rest, **more)
+        return real(device, "wb", 0) if mode == "xb" else real(self, mode, *rest, **more)
 
     monkeypatch.setattr(Path, "open", full)
     assert compress_file(path) == path

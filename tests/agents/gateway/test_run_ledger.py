@@ -18,6 +18,7 @@ from swe_sdk.store.writer import RunWriter
 from swe_sdk.testing import ScriptedModel, fail, say
 from swe_sdk.testing.scripted.script import Turn, Usage
 from tests.agents.gateway.gates import REAL_KEY, USER, client_of, endpoint_of
+from tests.shared import full_device
 
 pytestmark = pytest.mark.anyio
 ROLLOUT = "mini__calc-1.0"
@@ -72,6 +73,7 @@ async def test_calls_are_in_the_store(tmp_path: Path) -> None:
 
 
 async def test_a_full_disk_is_the_trouble_of_the_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = full_device()
     with RunWriter(tmp_path / "run") as writer:
         writer.append(AttemptStarted(rollout_id=ROLLOUT, attempt=1))
         async with ScriptedModel([say("x")], title=None, api_key=REAL_KEY) as model:
@@ -79,7 +81,7 @@ async def test_a_full_disk_is_the_trouble_of_the_attempt(tmp_path: Path, monkeyp
                 async with gateway.session(ROLLOUT, 1) as session, client_of(gateway, session) as client:
 
                     def full(_path: Path, _mode: str) -> object:
-                        return open("/dev/full", "ab", buffering=0)
+                        return open(device, "ab", buffering=0)
 
                     monkeypatch.setattr(Path, "open", full)
                     with pytest.raises(httpx.TransportError):
