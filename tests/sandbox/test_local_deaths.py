@@ -20,6 +20,7 @@ from anyio.abc import TaskStatus
 from swe_sdk.errors import SandboxClosed, SandboxError, SandboxLost
 from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.sandbox.providers.local.box import LocalBox
+from swe_sdk.sandbox.providers.local.engines import AutoZygote
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
 from tests.leaks import processes_of, traces_of
 from tests.sandbox.boxes import create, init_of, ok
@@ -45,8 +46,10 @@ async def test_boxes_die_with_the_process_that_made_them_and_the_next_one_lives(
 
     async with anyio.create_task_group() as tasks:
         await tasks.start(long_command, boxes[1], results)
-        assert provider.zygote._process is not None
-        os.kill(provider.zygote._process.pid, signal.SIGKILL)
+        zygote = provider.zygote.chosen if isinstance(provider.zygote, AutoZygote) else provider.zygote
+        assert zygote is not None
+        assert zygote._process is not None
+        os.kill(zygote._process.pid, signal.SIGKILL)
     assert [(result.status, result.exit_code) for result in results] == [("lost", None)]
     assert results[0].stdout == "began\n", "what it had printed is kept"
     assert await boxes[1].status() == "lost"
