@@ -8,6 +8,7 @@ from itertools import product
 
 import pytest
 
+from swe_sdk.paths import harnesses_dir
 from swe_sdk.testing import ScriptedModel
 from tests.agents.harness_lab import need_harness_installed
 from tests.chaos.docker_kill_points import Place
@@ -39,6 +40,7 @@ def test_openhands_goes_on_from_its_steps(place: Place, monkeypatch: pytest.Monk
 
 
 def _test(parts: Sequence[Part], kills: int, longest_s: float, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWE_SDK_HARNESSES", str(harnesses_dir()))
     monkeypatch.setenv("SWE_SDK_INDEX", str(place.folder / "index"))
     for name in {part.agent for part in parts} - {"scripted"}:
         need_harness_installed(name)
