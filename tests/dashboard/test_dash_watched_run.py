@@ -1,6 +1,6 @@
 """A real run is watched from its start to its end by two browsers, and neither ever shows what the store never said.
 
-Two hundred rollouts are watched with ``SWE_SDK_WATCHED_ROLLOUTS=200``; a dozen otherwise.
+Two hundred rollouts are watched with ``SWE_SDK_WATCHED_ROLLOUTS=200``; forty otherwise.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from swe_sdk.store.index import open_index
 from tests.dashboard.conftest import Served
 from tests.leaks import memory_folder
 
-_ROLLOUTS = int(os.environ.get("SWE_SDK_WATCHED_ROLLOUTS", "12"))
+_ROLLOUTS = int(os.environ.get("SWE_SDK_WATCHED_ROLLOUTS", "40"))
 _EVERY_S = 0.5
 _LAG_S = float(os.environ.get("SWE_SDK_WATCHED_LAG_S", "5"))
 """How old what a page shows may be: two seconds are promised, to a machine that does nothing else."""
