@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from swe_sdk import paths
-from swe_sdk.errors import InputError, PrerequisiteError
+from swe_sdk.errors import PrerequisiteError
+from swe_sdk.files import read_token
 
 if TYPE_CHECKING:
     from swe_sdk.dashboard.server import Dashboard
@@ -64,14 +65,7 @@ def _token(arguments: argparse.Namespace) -> str | None:
         from swe_sdk.dashboard.access import new_token
 
         return new_token() if arguments.token else None
-    path = Path(arguments.token_file)
-    try:
-        token = path.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"the token file {path} cannot be read: {error}") from None
-    if not token:
-        raise InputError(f"the token file {path} is empty", remedy="write the token into it")
-    return token
+    return read_token(Path(arguments.token_file))
 
 
 def _say_ready(shown: Dashboard, arguments: argparse.Namespace) -> None:

@@ -14,6 +14,7 @@ import anyio
 
 from swe_sdk.cli_grade import set_base_image
 from swe_sdk.errors import InputError
+from swe_sdk.files import read_token
 from swe_sdk.recipes.dataset import load_tasks
 from swe_sdk.recipes.taskset import TaskSet
 from swe_sdk.sandbox.registry import named_provider
@@ -71,14 +72,7 @@ def _token(arguments: argparse.Namespace) -> str | None:
             problem = f"whoever reaches {arguments.host} could have this machine run programs in sandboxes"
             raise InputError(problem, remedy="give --token-file, or --no-token if it is meant so")
         return None
-    path = Path(arguments.token_file)
-    try:
-        token = path.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"the token file {path} cannot be read: {error}") from None
-    if not token:
-        raise InputError(f"the token file {path} is empty", remedy="write the token into it")
-    return token
+    return read_token(Path(arguments.token_file))
 
 
 def _is_loopback(host: str) -> bool:

@@ -70,7 +70,7 @@ class Place:
                 self._ends[key] = closing, closed
                 task_status.started(value)
                 await closing.wait()
-        except Exception:
+        except Exception:  # whatever it is: nobody waits for the end of what is kept, so it is logged
             if key not in self._ends:
                 raise  # to who asked for it
             _log.exception("%s could not be closed in order", key)

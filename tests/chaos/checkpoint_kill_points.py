@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -15,7 +14,7 @@ from typing import Any
 
 from swe_sdk.runs.run import Run
 from tests.chaos.checkpointed_program import AGENT, BUDGET_S, ROLLOUTS, STEPS, save_tasks
-from tests.chaos.kill_points import left_files, left_processes, sweep
+from tests.chaos.kill_points import kill_after, left_files, left_processes, sweep
 from tests.runs.checkpointed import done_in, events, every_step, surviving_steps
 
 _ENDS_WITHIN_S = 180.0
@@ -81,7 +80,7 @@ def kill_and_resume(yard: Yard, number: int, after_s: tuple[float, ...]) -> Repo
         begun = _attempts(path)
         process = _start(yard, path)
         pids.append(process.pid)
-        report.hits += not _has_ended_before_an_attempt(process, path, begun) and _kill_after(process, moment)
+        report.hits += not _has_ended_before_an_attempt(process, path, begun) and kill_after(process, moment)
     last = _start(yard, path)
     pids.append(last.pid)
     try:
@@ -120,16 +119,6 @@ def _has_ended_before_an_attempt(process: subprocess.Popen[bytes], path: Path, b
         if process.poll() is not None:
             return True
         time.sleep(0.02)
-    return False
-
-
-def _kill_after(process: subprocess.Popen[bytes], moment: float) -> bool:
-    """Whether it was still there to be killed."""
-    try:
-        process.wait(moment)
-    except subprocess.TimeoutExpired:
-        os.kill(process.pid, signal.SIGKILL)
-        return process.wait() == -signal.SIGKILL
     return False
 
 

@@ -3,9 +3,7 @@ against runs that nobody has killed."""
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -20,7 +18,7 @@ from swe_sdk.runs.run import Run
 from swe_sdk.testing.scripted_model import Played, ScriptedModel
 from tests.chaos.docker_kill_points import Place, images
 from tests.chaos.fleet_program import BUDGET_S, STEPS, Part
-from tests.chaos.kill_points import left_files, left_processes
+from tests.chaos.kill_points import kill_after, left_files, left_processes
 from tests.runs.checkpointed import done_in, events, every_step, surviving
 
 _ENDS_WITHIN_S = 900.0
@@ -176,7 +174,7 @@ def _one_run(yard: Yard, runs: Path, chance: random.Random, longest_s: float, ki
         pids.append(process.pid)
         moment = chance.uniform(0.0, begin.share * longest_s)
         has_begun = report.kills < last and _has_begun(process, partial(begin.is_beyond, begun, yard, runs))
-        if has_begun and _kill_after(process, moment):
+        if has_begun and kill_after(process, moment):
             report.kills += 1
             continue
         try:
@@ -198,16 +196,6 @@ def _has_begun(process: subprocess.Popen[bytes], is_so: Callable[[], bool]) -> b
             return False
         time.sleep(0.05)
     return process.poll() is None
-
-
-def _kill_after(process: subprocess.Popen[bytes], moment: float) -> bool:
-    """Whether it was still there to be killed."""
-    try:
-        process.wait(moment)
-    except subprocess.TimeoutExpired:
-        os.kill(process.pid, signal.SIGKILL)
-        return process.wait() == -signal.SIGKILL
-    return False
 
 
 def _check(yard: Yard, runs: Path, part: Part, truth: Truth, report: Report) -> None:

@@ -181,3 +181,13 @@ def left_files(state: Path, batch: int) -> list[str]:
 
 def _env(state: Path, folder: Path) -> dict[str, str]:
     return {**os.environ, "SWE_SDK_STATE": str(state), "SWE_SDK_RESULTS": str(folder / "results")}
+
+
+def kill_after(process: subprocess.Popen[bytes], moment: float) -> bool:
+    """Whether it was still there to be killed."""
+    try:
+        process.wait(moment)
+    except subprocess.TimeoutExpired:
+        os.kill(process.pid, signal.SIGKILL)
+        return process.wait() == -signal.SIGKILL
+    return False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -17,7 +16,7 @@ from typing import Any
 
 from swe_sdk.runs.run import Run
 from swe_sdk.store.layout import artifact_folder
-from tests.chaos.kill_points import left_files, left_processes, sweep
+from tests.chaos.kill_points import kill_after, left_files, left_processes, sweep
 
 TASKS = ("mini__calc-1", "mini__fairsplit-1", "mini__inifile-1", "mini__ttlcache-1")
 SAMPLES = 2
@@ -61,7 +60,7 @@ def kill_and_resume(state: Path, folder: Path, number: int, after_s: tuple[float
     for moment in after_s:
         process = _start(state, folder, path)
         pids.append(process.pid)
-        report.hits += _kill_after(process, moment)
+        report.hits += kill_after(process, moment)
         finished = _look(path, finished, report)
     last = _start(state, folder, path)
     pids.append(last.pid)
@@ -85,16 +84,6 @@ def _start(state: Path, folder: Path, path: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "swe_sdk", "resume", str(path), "--quiet"] if begun else _run_command(path)
     quiet = subprocess.DEVNULL
     return subprocess.Popen(command, env=_env(state, folder), stdout=quiet, stderr=quiet, start_new_session=True)
-
-
-def _kill_after(process: subprocess.Popen[bytes], moment: float) -> bool:
-    """Whether it was still there to be killed."""
-    try:
-        process.wait(moment)
-    except subprocess.TimeoutExpired:
-        os.kill(process.pid, signal.SIGKILL)
-        return process.wait() == -signal.SIGKILL
-    return False
 
 
 def _look(path: Path, before: dict[str, Any], report: Report) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def test_two_browsers_show_what_the_store_says_from_start_to_end(
         expect(page.locator(".stats > div", has_text="resolved").first).to_contain_text(str(_ROLLOUTS), timeout=10_000)
     states = list(replay(place / "runs" / "live"))
     lags = [lag_of(states, at, counts) for at, counts in samples if counts]
-    assert len(lags) > 2 * 2, "it was watched"
+    assert len(lags) > 2 * 5, "it was watched"
     assert max(lags) < _LAG_S, f"behind by up to {max(lags):.1f} s"
     with open_index(place / "runs") as index:
         finished = index.count(RolloutFilter(status=("resolved",)))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from statistics import median
 
-import matplotlib as mpl
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -23,22 +21,7 @@ from swe_sdk.store.rows import CheckpointRow, SnapshotRow
 from tests.notebook import made_run as made
 from tests.notebook.drawing import PAIRS, bars, dots, drawn, said, title
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _as_it_ships() -> Iterator[None]:
-    with mpl.rc_context(dict(mpl.rcParamsDefault) | {"backend": "agg"}):
-        yield
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    with Run(made.write_run(tmp_path_factory.mktemp("made") / "run")) as run:
-        yield run
-
-
-@pytest.fixture
-def ax() -> Axes:
-    return Figure(figsize=(8, 5), layout="constrained").add_subplot()
+pytestmark = pytest.mark.usefixtures("as_it_ships")
 
 
 def test_outcomes_are_bars_as_long_as_their_counts(run: Run, ax: Axes) -> None:

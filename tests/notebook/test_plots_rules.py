@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib as mpl
@@ -27,22 +27,7 @@ from swe_sdk.store.rows import CheckpointRow, GroupRow
 from tests.notebook import made_run as made
 from tests.notebook.drawing import RUN_PLOTS, bars, drawn, said, title
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _as_it_ships() -> Iterator[None]:
-    with mpl.rc_context(dict(mpl.rcParamsDefault) | {"backend": "agg"}):
-        yield
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    with Run(made.write_run(tmp_path_factory.mktemp("made") / "run")) as run:
-        yield run
-
-
-@pytest.fixture
-def ax() -> Axes:
-    return Figure(figsize=(8, 5), layout="constrained").add_subplot()
+pytestmark = pytest.mark.usefixtures("as_it_ships")
 
 
 def test_some_of_the_rollouts_are_drawn_alone(run: Run, ax: Axes) -> None:

@@ -289,7 +289,7 @@ def test_nothing_leaks_and_everything_ends(
             "retries": retries,
         }
     )
-    longest_s = (retries + 1) * (0.1 + 0.05 + 0.05 + 0.1 + 0.05 + 4 * 0.05) + 5.0
+    longest_s = (retries + 1) * (0.1 + 0.05 + 0.05 + 0.1 + 0.05 + 4 * 0.05) + 1.5
     found: list[RolloutResults] = []
 
     async def go() -> None:
