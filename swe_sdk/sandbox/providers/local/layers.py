@@ -32,7 +32,7 @@ import stat
 import subprocess
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from glob import escape, glob
 from pathlib import Path
 
@@ -288,7 +288,8 @@ class LayerStore:
     def close(self) -> None:
         """Give up ownership; boxes must be closed before."""
         if self._owner_lock >= 0:
-            _try_to_remove(self._to_trash(self._boxes))
+            with suppress(FileNotFoundError):  # the state directory was deleted under us
+                _try_to_remove(self._to_trash(self._boxes))
             self._lock_path(self.owner).unlink(missing_ok=True)
             os.close(self._owner_lock)
             self._owner_lock = -1
