@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
-from swe_sdk.errors import MissingTool, PrerequisiteError
+from swe_sdk.errors import MissingTool, PrerequisiteError, SandboxLost
+from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.sandbox.contract import Box, Toolchain
 from swe_sdk.sandbox.providers.local.toolchain import PROBE, Interpreter, version_matcher
 
@@ -20,10 +20,14 @@ elsewhere() {
 }
 for python in $( (on_path; elsewhere) 2> /dev/null); do
   [ -x "$python" ] && "$python" -I -c "$1" 2> /dev/null
+  [ $? -eq 137 ] && kill -9 $$
 done
 true
 """
-"""Has each Python tell about itself: those on PATH first, then those in the places where images keep others."""
+"""Has each Python tell about itself: those on PATH first, then those in the places where images keep others.
+
+If one of them is killed, the whole of it is.
+"""
 
 
 def no_base_image(provider: str) -> PrerequisiteError:
@@ -37,10 +41,10 @@ def no_base_image(provider: str) -> PrerequisiteError:
 async def find_toolchain(box: Box, image: str, key: str, python: str | None, tools: Sequence[str]) -> Toolchain:
     """See ``SupportsBuild.toolchain``. ``box`` stands on ``image``, whose content ``key`` names.
 
-    ``MissingTool`` where the image lacks something.
+    ``MissingTool`` where the image lacks something, ``SandboxLost`` where that could not be found out.
     """
     for tool in (*_ALWAYS, *tools):
-        if not (await box.exec(f"command -v {shlex.quote(tool)}", cwd="/", timeout_s=_LOOK_S)).ok:
+        if not (await _look(box, "/bin/sh", "-c", 'command -v "$1"', "sh", tool)).ok:
             raise MissingTool(tool, where=f"in the image {image}", remedy=f"use {WANTED}, and with {tool}")
     found = None if python is None else _choose(await _interpreters(box), python, image)
     names = (f"image:{key}", *tools)
@@ -51,8 +55,17 @@ async def find_toolchain(box: Box, image: str, key: str, python: str | None, too
 
 
 async def _interpreters(box: Box) -> list[Interpreter]:
-    told = await box.exec(["/bin/sh", "-c", _PYTHONS, "sh", PROBE], cwd="/", timeout_s=_LOOK_S)
+    told = await _look(box, "/bin/sh", "-c", _PYTHONS, "sh", PROBE)
     return list({found.executable: found for found in _parsed(told.stdout.splitlines())}.values())
+
+
+async def _look(box: Box, *command: str) -> ExecResult:
+    """What a command of ours says. One that was killed has said nothing of the image: it is tried once more."""
+    for _attempt in range(2):
+        result = await box.exec(command, cwd="/", timeout_s=_LOOK_S)
+        if result.exit_code is not None and result.exit_code >= 0:
+            return result
+    raise SandboxLost(f"a look into an image {result.summary}, twice")
 
 
 def _parsed(lines: Iterable[str]) -> Iterator[Interpreter]:

@@ -59,14 +59,15 @@ def _waits_for_child(supervisor: int) -> bool:
 
 
 def _signal_stopped_children(supervisor: int, number: int) -> None:
-    for child in _children(supervisor):
+    for child in children(supervisor):
         state, parent, flags = _stat(child)
         is_no_program = flags & _HAS_NOT_BECOME_A_PROGRAM and _command_line(child) == _command_line(supervisor)
         if state == "T" and parent == supervisor and is_no_program:
             os.kill(child, number)
 
 
-def _children(pid: int) -> list[int]:
+def children(pid: int) -> list[int]:
+    """The processes whose parent it is, those that have ended and were not waited for among them."""
     try:
         with open(f"/proc/{pid}/task/{pid}/children") as file:
             return [int(child) for child in file.read().split()]

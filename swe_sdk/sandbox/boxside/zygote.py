@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable
 
 from . import disk, frames, kernel, merging, root, supervisor
-from .watch import Watch
+from .watch import Watch, children
 
 _NAMESPACES = (
     kernel.CLONE_NEWUSER
@@ -58,10 +58,22 @@ def main(fd: int, serve: _Answer | None = None) -> None:
                 continue
             data, fds = frames.receive(control, 1)
             if not data:
+                _end_children()
                 os._exit(0)
             for connection in fds:
                 serve(socket.socket(fileno=connection), (control.fileno(), reader, writer), watch)
         watch.look()
+
+
+def _end_children() -> None:
+    """They would end with this process, but only after it: who waits for it may rely on their end."""
+    for pid in children(os.getpid()):
+        os.kill(pid, signal.SIGKILL)
+    while True:
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
 
 
 def _collect_children(reader: int, watch: Watch) -> None:

@@ -32,6 +32,17 @@ async def test_health_names_the_engine_and_what_differs(bwrap: LocalProvider) ->
     assert "no root" in health.details["engine bwrap"]
 
 
+async def test_what_waits_for_a_box_is_gone_with_its_provider(bwrap: LocalProvider) -> None:
+    waiting = []
+    for _ in range(10):
+        box = await create(bwrap)
+        waiting.append(Path("/proc", Path(f"/proc/{init_of(box)}/stat").read_text().rpartition(")")[2].split()[1]))
+        os.kill(int(waiting[-1].name), signal.SIGSTOP)  # as slow as on the busiest machine
+        await box.close()
+    await bwrap.aclose()
+    assert [path for path in waiting if path.exists()] == []
+
+
 async def test_no_process_of_a_box_has_a_capability_or_is_root_here(bwrap: LocalProvider) -> None:
     box = await create(bwrap)
     await box.exec("sleep 60 > /dev/null 2>&1 &")
