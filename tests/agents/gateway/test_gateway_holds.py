@@ -36,6 +36,13 @@ class Asker:
         except httpx.TransportError:
             self.ends[name] = "cut"
 
+    async def ended(self, count: int) -> dict[str, str]:
+        """What became of its calls, once so many have ended: the gateway has done with a call before its caller has."""
+        with anyio.fail_after(10):
+            while len(self.ends) < count:
+                await anyio.sleep(0.005)
+        return self.ends
+
 
 async def until_states(b: Bench, *states: str) -> None:
     with anyio.fail_after(10):
@@ -65,8 +72,7 @@ async def test_a_new_call_waits_and_goes_on(tmp_path: Path) -> None:
         assert b.gateway.calls("another") == ()
         b.gateway.release()
         await until_states(b)
-        await anyio.sleep(0.02)
-        assert asker.ends == {"a": "200"}
+        assert await asker.ended(1) == {"a": "200"}
         (call,) = b.ledger.calls
         assert call.held_s >= 0.3
         assert call.seconds < 0.3, "time in the hold is not the model's"
@@ -113,8 +119,7 @@ async def test_only_a_response_that_is_being_delivered_blocks(tmp_path: Path) ->
         assert blocker.state == "delivering"
         assert b.gateway.drop() == 1, "the one that is being delivered is not dropped"
         assert await b.gateway.quiet(timeout_s=10) == ()
-        await anyio.sleep(0.05)
-        assert asker.ends == {"a": "200", "b": "cut"}
+        assert await asker.ended(2) == {"a": "200", "b": "cut"}
         assert [call.end for call in b.ledger.calls] == ["delivered"]
 
 
@@ -131,7 +136,7 @@ async def test_dropped_calls_leave_nothing_and_come_again(tmp_path: Path) -> Non
         assert b.gateway.drop() == 2
         await until_states(b)
         await b.model.wait_for_async(lambda calls: calls[0].end == "broken")  # the endpoint does not work for nobody
-        assert asker.ends == {"sent": "cut", "new": "cut"}
+        assert await asker.ended(2) == {"sent": "cut", "new": "cut"}
         assert b.ledger.calls == []
         assert b.session.usage.calls == 0
         b.model.open_gate("g")
@@ -143,10 +148,9 @@ async def test_dropped_calls_leave_nothing_and_come_again(tmp_path: Path) -> Non
                 await until_states(b, "held", "held")
                 b.gateway.release()
                 await until_states(b)
-                await anyio.sleep(0.02)
-        assert restored.ends == {"sent": "200", "new": "200"}
+                assert await restored.ended(2) == {"sent": "200", "new": "200"}
         assert again.is_spent
-        assert [(row.attempt, row.n) for row in b.ledger.calls] == [(2, 1), (2, 2)]
+        assert sorted((row.attempt, row.n) for row in b.ledger.calls) == [(2, 1), (2, 2)]
         assert sorted(played.request.texts[0] for played in b.model.requests[1:] if played.request) == ["new", "sent"]
 
 
@@ -158,9 +162,7 @@ async def test_one_session_is_held_by_itself(tmp_path: Path) -> None:
             held.ask("a")
             free.ask("b")
             await until_states(b, "held")
-            with anyio.fail_after(5):
-                while "b" not in free.ends:
-                    await anyio.sleep(0.005)
+            assert await free.ended(1) == {"b": "200"}
             assert b.session.awaiting_model
             assert not other.awaiting_model
             b.gateway.hold()
@@ -169,7 +171,7 @@ async def test_one_session_is_held_by_itself(tmp_path: Path) -> None:
             assert held.ends == {}, "its own hold goes on"
             assert b.session.drop() == 1
             b.session.release()
-        assert held.ends == {"a": "cut"}
+        assert await held.ended(1) == {"a": "cut"}
 
 
 async def test_held_calls_take_no_turn_from_others(tmp_path: Path) -> None:
@@ -203,9 +205,8 @@ async def test_a_hundred_held_calls(tmp_path: Path) -> None:
             b.gateway.release()
             await until_states(b)
             took_s = time.monotonic() - released
-            await anyio.sleep(0.05)
-            assert [asker.ends for asker in askers[:25]] == [{"one": "cut", "two": "cut"}] * 25
-            assert [asker.ends for asker in askers[25:]] == [{"one": "200", "two": "200"}] * 25
+            assert [await asker.ended(2) for asker in askers[:25]] == [{"one": "cut", "two": "cut"}] * 25
+            assert [await asker.ended(2) for asker in askers[25:]] == [{"one": "200", "two": "200"}] * 25
             assert len(b.model.requests) == len(b.ledger.calls) == 50
             assert took_s < 5
 
@@ -252,9 +253,7 @@ async def test_a_session_that_ends_breaks_off_its_calls(tmp_path: Path) -> None:
         assert time.monotonic() - started < 5
         assert session_ends.calls == ()
         assert b.gateway.calls() == ()
-        with anyio.fail_after(5):
-            while asker.ends != {"a": "cut"}:
-                await anyio.sleep(0.01)
+        assert await asker.ended(1) == {"a": "cut"}
 
 
 async def test_a_request_that_waits_when_its_session_ends_is_not_made(tmp_path: Path) -> None:
@@ -268,11 +267,8 @@ async def test_a_request_that_waits_when_its_session_ends_is_not_made(tmp_path: 
                 asker.ask(name)
             await b.model.wait_for_async(1)
             await anyio.sleep(0.1)
-        with anyio.fail_after(5):
-            while len(asker.ends) < 3:
-                await anyio.sleep(0.01)
+        assert sorted((await asker.ended(3)).values()) == ["401", "401", "cut"]
         await client.aclose()
-        assert sorted(asker.ends.values()) == ["401", "401", "cut"]
         assert len(b.model.calls) == 1
 
 
@@ -345,8 +341,8 @@ async def test_an_agent_that_asks_for_it_stands_at_its_next_call(tmp_path: Path)
         await anyio.sleep(0.3)
         assert (seen, asker.ends) == (["stands"], {})
         await until_states(b)
-        await anyio.sleep(0.02)
-        assert (seen, asker.ends) == (["stands", "goes on"], {"a": "200"})
+        assert await asker.ended(1) == {"a": "200"}
+        assert seen == ["stands", "goes on"]
         assert not b.session.parking.is_held
 
 
@@ -357,7 +353,4 @@ async def test_who_is_cancelled_while_it_waits_for_a_call_holds_nothing(tmp_path
                 raise AssertionError("no call waits")
         asker = Asker(b, tasks)
         asker.ask("a")
-        with anyio.fail_after(10):
-            while "a" not in asker.ends:
-                await anyio.sleep(0.005)
-    assert asker.ends == {"a": "200"}
+        assert await asker.ended(1) == {"a": "200"}
