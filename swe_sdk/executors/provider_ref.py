@@ -54,7 +54,7 @@ def provider_ref(provider: SandboxProvider | str, base_image: str | None = None)
 
 def provider_on(name: str, base_image: str) -> SandboxProvider:
     """A provider of containers of its own, which builds sources on ``base_image``. Raises ``InputError``."""
-    if name == "docker":
+    if name in ("docker", "opensandbox"):
         return restore_provider(name, {"base_image": base_image})
     if name == "apptainer":
         from swe_sdk.sandbox.providers.apptainer.settings import ApptainerSettings

@@ -28,8 +28,9 @@ from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.model.record import Record
 from swe_sdk.shown import Shown
 
-Capability = Literal["snapshots", "pause", "streaming", "listen", "processes", "build"]
-"""``build``: sources can be built into environments here (snapshots and a network during the build)."""
+Capability = Literal["snapshots", "pause", "streaming", "listen", "processes", "build", "open_network"]
+"""``build``: sources can be built into environments here (snapshots and a network during the build).
+``open_network``: its boxes have a network whatever their spec says, and whoever set it up has accepted that."""
 BoxStatus = Literal["running", "paused", "stopped", "lost"]
 Network = Literal["none", "host"]
 Stream = Literal["stdout", "stderr"]

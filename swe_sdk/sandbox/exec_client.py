@@ -103,7 +103,7 @@ async def run(call: Call, request: ExecRequest) -> ExecResult:
             raise
         duration_s = time.monotonic() - started_at
         if ending.unstartable is not None:
-            return _unstartable(ending.unstartable, duration_s)
+            return unstartable(ending.unstartable, duration_s)
         if ending.status == "exited":
             await _leave_to_supervisor(call, streams)
         result = streams.result(ending, duration_s)
@@ -209,7 +209,7 @@ async def _ask_to_kill(call: Call, grace_s: float) -> None:
         pass  # it has just ended, and its last word may still be on the way
 
 
-def _unstartable(error: OSError, duration_s: float) -> ExecResult:
+def unstartable(error: OSError, duration_s: float) -> ExecResult:
     """A program or directory that is not there is the command's failure, told as a shell would tell it."""
     code = 127 if error.errno == errno.ENOENT else 126
     text = f"cannot start: {error.strerror}\n".encode("utf-8", "surrogateescape")

@@ -15,6 +15,10 @@ _AUTO = ("local", "docker", "apptainer")
 _SETTINGS = (
     *("SWE_SDK_STATE", "SWE_SDK_BASE_IMAGE", "SWE_SDK_REGISTRY", "SWE_SDK_INSECURE_REGISTRIES"),
     *("SWE_SDK_LOCAL_ENGINE", "SWE_SDK_BWRAP", "SWE_SDK_APPTAINER", "SWE_SDK_SIF_DIR"),
+    *("OPEN_SANDBOX_DOMAIN", "OPEN_SANDBOX_API_KEY", "SWE_SDK_OPENSANDBOX_PROTOCOL", "SWE_SDK_OPENSANDBOX_PROXY"),
+    *("SWE_SDK_OPENSANDBOX_RUNTIME", "SWE_SDK_OPENSANDBOX_NETWORK", "SWE_SDK_OPENSANDBOX_MEMORY_MIB"),
+    *("E2B_API_KEY", "E2B_API_URL", "E2B_SANDBOX_URL", "E2B_DOMAIN"),
+    *("SWE_SDK_E2B_DIALECT", "SWE_SDK_E2B_SNAPSHOTS", "SWE_SDK_E2B_TEMPLATE"),
     *("DOCKER_HOST", "DOCKER_CONFIG", "XDG_CACHE_HOME", "HOME"),
 )
 """The environment variables that providers read as they are made."""
@@ -38,7 +42,25 @@ def _apptainer(**settings: Any) -> SandboxProvider:
     return ApptainerProvider(**settings)
 
 
-_BUILTIN: dict[str, Callable[..., SandboxProvider]] = {"apptainer": _apptainer, "docker": _docker, "local": _local}
+def _e2b(**settings: Any) -> SandboxProvider:
+    from swe_sdk.sandbox.providers.e2b.provider import E2BProvider
+
+    return E2BProvider(**settings)
+
+
+def _opensandbox(**settings: Any) -> SandboxProvider:
+    from swe_sdk.sandbox.providers.opensandbox.provider import OpenSandboxProvider
+
+    return OpenSandboxProvider(**settings)
+
+
+_BUILTIN: dict[str, Callable[..., SandboxProvider]] = {
+    "apptainer": _apptainer,
+    "docker": _docker,
+    "e2b": _e2b,
+    "local": _local,
+    "opensandbox": _opensandbox,
+}
 
 
 def provider_names() -> tuple[str, ...]:

@@ -35,7 +35,7 @@ _OPTIONS = ("-I", "-S", "-B", "-X", "utf8")
 _LIST = """
 import sys
 sys.path.append(sys.argv[1])
-from boxside import container, inside
+from boxside import container, inside, ring, station
 inside.supervisor.warm_up("true")
 import json
 print(json.dumps([m.__file__ for m in list(sys.modules.values()) if getattr(m, "__file__", None)]))

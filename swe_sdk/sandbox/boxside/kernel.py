@@ -21,6 +21,7 @@ MS_PRIVATE = 1 << 18
 _MNT_DETACH = 2
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
+_PR_SET_CHILD_SUBREAPER = 36
 
 CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_KILL, CAP_SETGID, CAP_SETUID = 0, 1, 3, 4, 5, 6, 7
 CAP_SETPCAP, CAP_NET_BIND_SERVICE, CAP_SYS_CHROOT, CAP_SYS_PTRACE = 8, 10, 18, 19
@@ -215,6 +216,11 @@ def _configure(fd: int, command: int, key: str | None = None, value: str | None 
 def die_with_parent() -> None:
     """SIGKILL this process when its parent dies. Lost when credentials change: call it again after that."""
     _check(_libc_prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl PDEATHSIG")
+
+
+def adopt_orphans() -> None:
+    """Be the parent of every process below this one whose own parent has gone, as process 1 is."""
+    _check(_libc_prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl CHILD_SUBREAPER")
 
 
 def forbid_new_privileges() -> None:

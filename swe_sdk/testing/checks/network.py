@@ -8,7 +8,7 @@ import anyio
 
 from swe_sdk.sandbox.contract import Box, SupportsListen
 from swe_sdk.testing.check import check
-from swe_sdk.testing.expect import CheckFailed, require, require_equal
+from swe_sdk.testing.expect import CheckFailed, NotApplicable, require, require_equal
 from swe_sdk.testing.lab import Lab, unique
 
 CONNECT = """
@@ -25,6 +25,7 @@ CLIENTS = ("python3|bash",)
 @check()
 async def there_is_no_route(lab: Lab) -> None:
     """Packets have nowhere to go, but to the box itself."""
+    _need_no_network(lab)
     routes = (await lab.ok(await lab.box(), "cat /proc/net/route")).stdout.splitlines()[1:]
     require_equal([line.split()[0] for line in routes], [], "interfaces with a route")
 
@@ -32,6 +33,7 @@ async def there_is_no_route(lab: Lab) -> None:
 @check(tools=CLIENTS)
 async def the_internet_is_refused_at_once(lab: Lab) -> None:
     """A connection fails at once instead of timing out: test suites that try the network would take for ever."""
+    _need_no_network(lab)
     box = await lab.box()
     for host in ("1.1.1.1", "10.0.0.1", "169.254.169.254"):
         result = await connect(lab, box, host, 80)
@@ -101,6 +103,11 @@ async def a_port_can_be_chosen(lab: Lab) -> None:
         port, listener = await listenable(await lab.box()).listen(8123)
         with listener:
             require_equal((port, listener.getsockname()[1]), (8123, 8123), "the ports")
+
+
+def _need_no_network(lab: Lab) -> None:
+    if "open_network" in lab.provider.capabilities:
+        raise NotApplicable("the provider says that its boxes have a network")
 
 
 async def served(lab: Lab, box: Box, listener: socket.socket, port: int) -> None:

@@ -1,0 +1,114 @@
+"""The SDK of OpenSandbox, one set of connections for each event loop."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from anyio.lowlevel import RunVar
+
+from swe_sdk.sandbox.providers.opensandbox.settings import OpenSandboxSettings
+
+if TYPE_CHECKING:
+    from opensandbox.config import ConnectionConfig
+    from opensandbox.services import Commands, Filesystem, Health, Sandboxes
+
+REQUEST_TIMEOUT_S = 60.0
+_MOST_CONNECTIONS = 1000
+_EXECD_PORT = 44772
+
+
+@dataclass(frozen=True)
+class Inside:
+    """What talks to one sandbox."""
+
+    commands: Commands
+    files: Filesystem
+    health: Health
+
+
+class Client:
+    """Connections of one event loop to one server."""
+
+    def __init__(self, settings: OpenSandboxSettings, api_key: str | None) -> None:
+        from opensandbox.adapters.factory import AdapterFactory
+
+        self.config = _config(settings, api_key)
+        self._factory = AdapterFactory(self.config)
+        self.lifecycle: Sandboxes = self._factory.create_sandbox_service()
+        self._inside: dict[str, Inside] = {}
+
+    async def inside(self, sandbox: str) -> Inside:
+        """By the address that the server gives of it, which is asked for once."""
+        if sandbox not in self._inside:
+            endpoint = await self.lifecycle.get_sandbox_endpoint(sandbox, _EXECD_PORT, self.config.use_server_proxy)
+            self._inside[sandbox] = Inside(
+                self._factory.create_command_service(endpoint),
+                self._factory.create_filesystem_service(endpoint),
+                self._factory.create_health_service(endpoint),
+            )
+        return self._inside[sandbox]
+
+    def forget(self, sandbox: str) -> None:
+        """Its address may be another one from now on, or none."""
+        self._inside.pop(sandbox, None)
+
+    async def aclose(self) -> None:
+        """Give the connections back."""
+        await self.config.close_transport_if_owned()
+
+
+def _config(settings: OpenSandboxSettings, api_key: str | None) -> ConnectionConfig:
+    from opensandbox.config import ConnectionConfig
+
+    config = ConnectionConfig(
+        domain=settings.domain,
+        protocol=settings.protocol,
+        api_key=api_key,
+        use_server_proxy=settings.use_server_proxy,
+        request_timeout=timedelta(seconds=REQUEST_TIMEOUT_S),
+        disable_metrics=True,  # it would tell the server how long each create took
+        headers={"OPEN-SANDBOX-CLIENT-IP": ""},  # and with each request this machine's address
+    )
+    return config.with_transport_if_missing(max_connections=_MOST_CONNECTIONS)
+
+
+class Clients:
+    """One for each event loop that asks. It is closed with its loop, if nobody closes it before."""
+
+    def __init__(self, settings: OpenSandboxSettings, api_key: str | None) -> None:
+        self._settings = settings
+        self._api_key = api_key
+        self._held: RunVar[tuple[Client, AsyncGenerator[Client]] | None] = RunVar("opensandbox client", None)
+
+    async def get(self) -> Client:
+        """That of this loop."""
+        held = self._held.get()
+        if held is None:
+            keeper = _kept(Client(self._settings, self._api_key))
+            held = await anext(keeper), keeper
+            self._held.set(held)
+        return held[0]
+
+    async def aclose(self) -> None:
+        """Close that of this loop."""
+        held = self._held.get()
+        self._held.set(None)
+        if held is not None:
+            await held[1].aclose()
+
+
+async def _kept(client: Client) -> AsyncGenerator[Client]:
+    """A loop that ends closes the generators that were begun in it, and that runs what is last here."""
+    try:
+        yield client
+    finally:
+        await client.aclose()
+
+
+def quieten() -> None:
+    """The SDK logs a traceback for every failed call, which its caller is told of anyway."""
+    logging.getLogger("opensandbox").setLevel(logging.CRITICAL)

@@ -1,0 +1,62 @@
+"""Our errors for those of the OpenSandbox SDK, by status and code of the server's answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from swe_sdk.errors import ImageNotFound, NoSpace, PullFailed, SandboxError
+from swe_sdk.sandbox.providers.opensandbox.settings import API_KEY
+from swe_sdk.sandbox.providers.remote.failures import InUse, NotThere, Refused, Silent
+
+_FULL = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)
+_UNKNOWN_IMAGE = re.compile(r"not found|does not exist|access denied|manifest unknown", re.IGNORECASE)
+_LONGEST = 500
+
+
+@contextmanager
+def translated(what: str) -> Iterator[None]:
+    """Around calls of the SDK that do ``what``."""
+    import httpx
+    from opensandbox.exceptions import SandboxException
+
+    try:
+        yield
+    except SandboxException as error:
+        raise _ours(error, what) from error
+    except (httpx.HTTPError, OSError) as error:  # a stream that breaks off is not translated by the SDK
+        raise Silent(f"OpenSandbox did not answer to {what}: {_short(error)}") from error
+
+
+def _ours(error: Exception, what: str) -> SandboxError:
+    from opensandbox.exceptions import SandboxApiException, SandboxConnectionException, SandboxTimeoutException
+
+    if isinstance(error, SandboxConnectionException | SandboxTimeoutException):
+        return Silent(f"OpenSandbox did not answer to {what}: {_short(error)}")
+    if isinstance(error, SandboxApiException) and error.status_code:
+        return _answered(error.status_code, str(error.error.code), f"OpenSandbox could not {what}: {_short(error)}")
+    if isinstance(error.__cause__, OSError) or "Network connectivity" in str(error):
+        return Silent(f"OpenSandbox did not answer to {what}: {_short(error)}")
+    return Refused(f"OpenSandbox could not {what}: {_short(error)}")
+
+
+def _answered(status: int, code: str, message: str) -> SandboxError:
+    if _FULL.search(message):
+        return NoSpace(message, remedy="free space where the server keeps its boxes")
+    if code.endswith("IMAGE_PULL_FAILED"):
+        kind = ImageNotFound if _UNKNOWN_IMAGE.search(message) else PullFailed
+        return kind(message, remedy="is the image named as the server's engine knows it?")
+    if status in (401, 403):
+        return Refused(message, remedy=f"set {API_KEY} to the server's key", status=status)
+    if status == 404:
+        return NotThere(message)
+    if status == 409:
+        return InUse(message)
+    if status in (502, 503, 504):
+        return Silent(message)
+    return Refused(message, status=status)
+
+
+def _short(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:_LONGEST]
