@@ -66,18 +66,20 @@ def _route(service: Service, path: str, endpoint: Endpoint, method: str) -> Rout
 
 
 def _lifespan(service: Service) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
-    @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        book, providers = LeaseBook(), _reapable(service.provider)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(reap_every, service.settings.reap_every_s, book, providers)
-            yield
-            tasks.cancel_scope.cancel()
-        # without leases that can be read there is nothing to do, and reap_every has said so
-        with anyio.move_on_after(_LAST_REAP_CAP_S, shield=True), suppress(PrerequisiteError):
-            await reap(book, providers, only=service.provider.name)
+    return lambda app: reaper_of(service)
 
-    return lifespan
+
+@asynccontextmanager
+async def reaper_of(service: Service) -> AsyncIterator[None]:
+    """While the block runs, what dead programs have left with the service's provider is removed; and at its end."""
+    book, providers = LeaseBook(), _reapable(service.provider)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(reap_every, service.settings.reap_every_s, book, providers)
+        yield
+        tasks.cancel_scope.cancel()
+    # without leases that can be read there is nothing to do, and reap_every has said so
+    with anyio.move_on_after(_LAST_REAP_CAP_S, shield=True), suppress(PrerequisiteError):
+        await reap(book, providers, only=service.provider.name)
 
 
 def _reapable(provider: SandboxProvider) -> list[SupportsReaping]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import anyio
 from pydantic_core import from_json
 from starlette.requests import Request
 
-from swe_sdk.server.admission import MIB, PostSlot
+from swe_sdk.server.admission import MIB
 from swe_sdk.server.problems import Problem
-from swe_sdk.server.settings import ServerSettings
 
 T = TypeVar("T")
 _LARGE_NUMBER = re.compile(rb"[0-9]{309}|[eE]\+?[0-9]{3}")
@@ -26,6 +25,25 @@ class ClientGone(Exception):
     """Nobody is there any more to be answered."""
 
 
+class BodyLimits(Protocol):
+    """What one body may be."""
+
+    @property
+    def body_mib(self) -> float:
+        """The largest one."""
+
+    @property
+    def body_timeout_s(self) -> float:
+        """For it to arrive."""
+
+
+class Counts(Protocol):
+    """Who counts the bytes of all bodies."""
+
+    def add(self, count: int) -> None:
+        """Bytes have arrived; may raise where all together are too many."""
+
+
 class Inbox:
     """What a client sends, and whether it is still there."""
 
@@ -35,7 +53,7 @@ class Inbox:
         """Whether the whole body has been read."""
         self._is_late = False
 
-    async def body(self, slot: PostSlot, settings: ServerSettings) -> bytearray:
+    async def body(self, slot: Counts, settings: BodyLimits) -> bytearray:
         """All of it; a ``Problem`` where it is too large or too slow, ``TooBusy`` where all bodies are too many."""
         limit = int(settings.body_mib * MIB)
         headers = self._request.headers
@@ -107,5 +125,5 @@ def parsed(body: bytearray) -> Any:
         raise Problem("bad_json", str(error)) from None
 
 
-def _too_large(settings: ServerSettings) -> Problem:
+def _too_large(settings: BodyLimits) -> Problem:
     return Problem("body_too_large", f"the body is larger than {settings.body_mib:g} MiB")

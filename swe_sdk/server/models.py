@@ -19,7 +19,7 @@ from swe_sdk.model.task import Task
 Control = Literal["off", "unresolved", "always"]
 """Whether the task's own gold patch is graded too, under the same conditions, and when. Where it does not resolve the
 task, a verdict that the patch does not either is no measurement, and is masked."""
-PatchSource = Literal["metadata", "fence", "none"]
+PatchSource = Literal["metadata", "fence", "sandbox", "none"]
 TaskSource = Literal["loaded", "request"]
 ErrorKind = Literal["sandbox", "timeout", "eval_timeout", "eval_error"]
 

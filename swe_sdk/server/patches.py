@@ -30,7 +30,7 @@ def find_patch(response: ModelResponse) -> FoundPatch:
 
     Raises ``InputError`` where the metadata holds something that is no patch.
     """
-    given = _in_metadata(response.metadata or {})
+    given = patch_in_metadata(response.metadata or {})
     if given is not None:
         return FoundPatch(given, "metadata")
     for text in message_texts(response.output):
@@ -40,7 +40,8 @@ def find_patch(response: ModelResponse) -> FoundPatch:
     return FoundPatch(EMPTY_PATCH, "none")
 
 
-def _in_metadata(metadata: Mapping[str, Any]) -> Patch | None:
+def patch_in_metadata(metadata: Mapping[str, Any]) -> Patch | None:
+    """The patch that stands there, if one does. ``InputError`` for something that is none."""
     text, encoded = metadata.get(TEXT_FIELD), metadata.get(BYTES_FIELD)
     if text is not None and encoded is not None:
         raise InputError(f"response.metadata has both {TEXT_FIELD} and {BYTES_FIELD}", remedy="keep one of them")

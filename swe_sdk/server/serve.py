@@ -6,9 +6,11 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 import anyio
 import uvicorn
+from starlette.applications import Starlette
 
 from swe_sdk.errors import InputError
 from swe_sdk.recipes.taskset import TaskSet
@@ -18,7 +20,7 @@ from swe_sdk.server.service import Service
 from swe_sdk.server.settings import ServerSettings
 
 _BACKLOG = 2048
-_CLOSE_CAP_S = 60.0
+CLOSE_CAP_S = 60.0
 _LAST_ANSWERS_S = 30
 """For clients to take the answers that are on their way."""
 
@@ -47,42 +49,56 @@ async def serve(
 
     Raises ``ProviderUnavailable``, or ``InputError`` for an address that cannot be had.
     """
-    with _listener(host, port) as listener:
+    with listen_at(host, port) as listener:
         provider = await get_provider(settings.provider)
-        service = Service(settings, tasks, provider)
-        config = uvicorn.Config(
-            create_app(service),
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            lifespan="on",
-            backlog=_BACKLOG,
-            timeout_graceful_shutdown=_LAST_ANSWERS_S,
-        )
-        url = _url(listener)
+        service, url = Service(settings, tasks, provider), url_of(listener)
         try:
-            return await _until_told(_Server(config), listener, service, lambda: on_ready(url, provider.name))
+            return await serve_until_told(create_app(service), service, listener, lambda: on_ready(url, provider.name))
         finally:
-            with anyio.move_on_after(_CLOSE_CAP_S, shield=True):
+            with anyio.move_on_after(CLOSE_CAP_S, shield=True):
                 await provider.aclose()
 
 
-async def _until_told(
-    server: _Server, listener: socket.socket, service: Service, on_ready: Callable[[], None]
+class Drains(Protocol):
+    """A server that can be told to stop."""
+
+    async def drain(self, *, stop: anyio.Event) -> None:
+        """Take nothing new, and finish what was begun; give the rest up when ``stop`` is set."""
+
+
+async def serve_until_told(
+    app: Starlette, drains: Drains, listener: socket.socket, on_ready: Callable[[], None]
 ) -> signal.Signals:
+    """Serve an application until SIGTERM or SIGINT, drain it, and return which it was; in the main thread."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="on",
+        backlog=_BACKLOG,
+        timeout_graceful_shutdown=_LAST_ANSWERS_S,
+    )
+    server = _Server(config)
+    failure: Exception | None = None
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with anyio.create_task_group() as group:
             group.start_soon(server.serve, [listener])
             while not server.started:
                 await anyio.sleep(0.01)
-            on_ready()
-            first = await anext(signals)
-            await _drain(service, signals)
+            try:
+                on_ready()
+                first = await anext(signals)
+                await _drain(drains, signals)
+            except Exception as error:  # noqa: BLE001  raised below, once the server has ended in order
+                failure = error
             server.should_exit = True
+    if failure is not None:
+        raise failure
     return first
 
 
-async def _drain(service: Service, signals: AsyncIterator[signal.Signals]) -> None:
+async def _drain(drains: Drains, signals: AsyncIterator[signal.Signals]) -> None:
     stop = anyio.Event()
 
     async def stop_at_the_second() -> None:
@@ -91,11 +107,12 @@ async def _drain(service: Service, signals: AsyncIterator[signal.Signals]) -> No
 
     async with anyio.create_task_group() as group:
         group.start_soon(stop_at_the_second)
-        await service.drain(stop=stop)
+        await drains.drain(stop=stop)
         group.cancel_scope.cancel()
 
 
-def _listener(host: str, port: int) -> socket.socket:
+def listen_at(host: str, port: int) -> socket.socket:
+    """A socket bound there; ``InputError`` for an address that cannot be had."""
     try:
         family, kind, protocol, _name, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, kind, protocol)
@@ -110,6 +127,7 @@ def _listener(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _url(listener: socket.socket) -> str:
+def url_of(listener: socket.socket) -> str:
+    """Where a socket is reached from this machine."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import time
 
 import anyio
@@ -17,6 +16,7 @@ from swe_sdk.server.settings import ServerSettings
 from swe_sdk.server.tasks import Tasks
 from swe_sdk.server.verifier import Verifier
 from swe_sdk.server.watching import NOBODY
+from swe_sdk.server.wire import shows_token
 from swe_sdk.store.results import Results
 
 _READERS = 2
@@ -45,10 +45,7 @@ class Service:
         """``Problem`` unless the header shows the server's token, compared in a time that tells nothing about it."""
         if self.settings.token is None:
             return
-        scheme, _, shown = (authorization or "").partition(" ")
-        expected = self.settings.token.get_secret_value()
-        is_right = hmac.compare_digest(shown.strip().encode("latin-1"), expected.encode())
-        if not is_right or scheme.lower() != "bearer":
+        if not shows_token(authorization, self.settings.token):
             challenge = {"WWW-Authenticate": "Bearer"}
             raise Problem("unauthorized", "the bearer token is missing or wrong", headers=challenge)
 

@@ -1,0 +1,13 @@
+"""The data routes between NeMo Gym's kinds of servers, each a process of its own.
+
+========================  =========================================================================================
+process                   what it owns
+========================  =========================================================================================
+resources server          tasks, the sandbox that is lent to the agent, tools on it (MCP), and the verdict
+agent server              sessions and activations of one agent; and whole episodes in the legacy flat format
+environment server        episodes: seed, activate, close, verify; their budget
+========================  =========================================================================================
+
+* :mod:`.contract`: what goes over the wire; :mod:`.tokens`: who may use a lent sandbox;
+* :mod:`.serving`: how each is run; :mod:`.peers` and :mod:`.borrowed`: how one calls another.
+"""

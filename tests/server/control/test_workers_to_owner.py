@@ -1,0 +1,96 @@
+"""Requests of a session reach the worker that has it: whole, once, and with its answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import anyio
+import httpx
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from swe_sdk.agents.gateway.serving import HttpService, listen_on
+from swe_sdk.server.control.workers.to_owner import ToOwner
+
+
+class Fleet:
+    """Workers that echo what they get, by name; ``aliases`` as a coordinator would have told them."""
+
+    def __init__(self) -> None:
+        self.addresses: dict[str, str] = {}
+        self.aliases: dict[str, str] = {}
+        self.seen: list[str] = []
+
+    def owner_of(self, name: str) -> str | None:
+        now = self.aliases.get(name, name)
+        return now if now in self.addresses else None
+
+    def app(self, name: str) -> Starlette:
+        async def echo(request: Request) -> Response:
+            self.seen.append(name)
+            body = await request.body()
+            told = {"x-worker": name, "x-query": request.url.query, "x-length": str(len(body))}
+            return Response(body, 201, told, media_type="application/octet-stream")
+
+        return Starlette(routes=[Route("/{path:path}", echo, methods=["GET", "POST"])])
+
+
+@asynccontextmanager
+async def fleet(*names: str) -> AsyncIterator[Fleet]:
+    found = Fleet()
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(httpx.AsyncClient(verify=False))
+        for name in names:
+            listener = listen_on()
+            found.addresses[name] = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            member: Any = SimpleNamespace(name=name, addresses=found.addresses, owner_of=found.owner_of)
+            app: Any = ToOwner(found.app(name), member, client, server="agent")
+            await stack.enter_async_context(HttpService(app).serve(listener))
+        yield found
+
+
+async def ask(url: str, cookies: Any = None, **request: Any) -> httpx.Response:
+    async with httpx.AsyncClient(base_url=url, cookies=cookies, verify=False) as client:
+        return await client.request(request.pop("method", "POST"), "/some%2Fpath?a=1&b=%20", **request)
+
+
+def test_a_session_stays_with_its_worker() -> None:
+    async def main() -> None:
+        async with fleet("a", "b") as workers:
+            first = await ask(workers.addresses["a"], content=b"x")
+            cookies = dict(first.cookies)
+            assert list(cookies.values()) == ["a"]
+            big = bytes(range(256)) * 8192
+            there = await ask(workers.addresses["b"], cookies, content=big)
+            assert (there.status_code, there.headers["x-worker"], there.content) == (201, "a", big)
+            assert there.headers["x-query"] == "a=1&b=%20"
+            assert not there.cookies, "it knows already"
+            read = await ask(workers.addresses["b"], cookies, method="GET")
+            assert (read.headers["x-worker"], read.content) == ("a", b"")
+            assert workers.seen == ["a"] * 3
+
+    anyio.run(main)
+
+
+def test_a_former_owner_is_known_by_its_name_and_one_that_is_gone_is_said_to_be() -> None:
+    async def main() -> None:
+        async with fleet("a", "b") as workers:
+            (name,) = (await ask(workers.addresses["a"])).cookies
+            workers.aliases["old"] = "b"
+            for url in workers.addresses.values():
+                answer = await ask(url, {name: "old"})
+                assert answer.headers["x-worker"] == "b"
+                assert dict(answer.cookies) == {name: "b"}
+                gone = await ask(url, {name: "gone"})
+                assert (gone.status_code, gone.json()["error"]["code"]) == (410, "session_lost")
+            assert (await ask(url, {"another-cookie": "gone"})).status_code == 201
+            workers.addresses["c"] = "http://127.0.0.1:1"
+            lost = await ask(url, {name: "c"})
+            assert (lost.status_code, lost.json()["error"]["code"]) == (502, "worker_lost")
+
+    anyio.run(main)

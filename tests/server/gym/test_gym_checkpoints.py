@@ -1,0 +1,84 @@
+"""A checkpoint over the control routes of all three servers, which are killed then: the episode goes on elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from swe_sdk.checkpoint.coordinator import Coordinator
+from swe_sdk.checkpoint.messages import CommitRequest, EpisodeId, PrepareRequest, RestoreRequest, ResumeRequest
+from swe_sdk.server.control.client import HttpParticipant
+from tests.server.gym.conftest import StartGym
+from tests.server.gym.gym_servers import GymProcess, Post, boxes_of, episode_body, script, wait_for
+from tests.server.serving import NAME
+
+pytestmark = pytest.mark.anyio
+CONTROL = "a-control-token"
+MARK = ".git/was-here"
+
+
+class House:
+    """The servers of an episode, all of which take part in checkpoints."""
+
+    def __init__(self, start: StartGym, home: Path) -> None:
+        (home / "control").write_text(CONTROL)
+        control = ("--control-token-file", str(home / "control"), "--state-dir", str(home / "index"))
+        actions = script(
+            {"do": "exec", "command": f"echo once >> {MARK}; sed -i 's/answer = 41/answer = 42/' src.txt"},
+            {"do": "wait", "seconds": 3},
+            {"do": "exec", "command": f"test $(wc -l < {MARK}) = 1", "check": True},
+        )
+        self.resources = start("resources", *control, home=home)
+        self.agent = start("agent", "--agent", "scripted", "--agent-settings", actions, *control[:2], home=home)
+        urls = ("--resources-url", self.resources.url, "--agent-url", self.agent.url)
+        self.environment = start("environment", *urls, *control[:2], home=home)
+
+    @property
+    def servers(self) -> dict[str, GymProcess]:
+        return {"environment": self.environment, "agent": self.agent, "resources": self.resources}
+
+    @asynccontextmanager
+    async def coordinator(self) -> AsyncIterator[Coordinator]:
+        async with AsyncExitStack() as stack:
+            found = {name: HttpParticipant(one.url, token=CONTROL) for name, one in self.servers.items()}
+            for participant in found.values():
+                await stack.enter_async_context(participant)
+            yield Coordinator(found)
+
+
+async def test_killed_and_restored(start_gym: StartGym, gym_home: Path, tmp_path: Path) -> None:
+    home = gym_home / "checkpoints"
+    home.mkdir()
+    first = House(start_gym, home)
+    post = Post(first.environment, "/run", episode_body("saved", NAME))
+    with first.agent.client() as client:
+        wait_for(lambda: client.get("/health").json()["activations"])
+    deadline = time.time() + 60
+    saved = {"checkpoint_id": "c1", "deadline_ts": deadline}
+    async with first.coordinator() as coordinator:
+        prepared = await coordinator.prepare(PrepareRequest(**saved))
+        assert (prepared.ready, prepared.restarts) == (True, frozenset()), prepared.blockers
+        assert prepared.episodes == (EpisodeId(rollout_id="saved", attempt=0),)
+        saved |= {"checkpoint_dir": str(tmp_path), "episode_ids": prepared.episodes}
+        written = await coordinator.commit(CommitRequest(**saved))
+    assert {name: reply.record_count for name, reply in written.items()} == dict.fromkeys(first.servers, 1)
+    for server in first.servers.values():
+        server.kill()
+    post.join(20)
+    assert post.answer is None
+
+    second = House(start_gym, home)
+    async with second.coordinator() as coordinator:
+        await coordinator.restore(RestoreRequest(**saved))
+        await coordinator.resume(ResumeRequest(checkpoint_id="c1", deadline_ts=deadline))
+    reply = Post(second.environment, "/run", episode_body("saved", NAME, attempt=1)).result()
+    verification = reply["result"]["verification"]
+    assert (verification["reward"], verification["mask_sample"]) == (1.0, False), verification["reason"]
+    assert verification["outcome"]["evidence"]["agent"]["reason"] == "done", "what was done was not done again"
+    assert boxes_of(home) == []
+    for server in second.servers.values():
+        assert server.stop() == 0

@@ -1,0 +1,189 @@
+"""Tools over MCP: the protocol, tokens that any worker checks, tools that block."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+
+from swe_sdk.checkpoint.messages import EpisodeId
+from swe_sdk.errors import CheckpointError
+from swe_sdk.server.gym.tokens import Grant, Signer
+from swe_sdk.server.gym.tools import ReadArguments, Tool, ToolText, run_tool
+from tests.server.gym.conftest import StartGym
+from tests.server.gym.gym_servers import SECRET, GymProcess, mcp_call
+from tests.server.gym.test_gym_sessions import Seeded
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+def session(resources: GymProcess) -> Iterator[Seeded]:
+    session = Seeded(resources, "tools")
+    yield session
+    assert session.close() == 200
+
+
+@pytest.fixture(scope="module")
+def client(resources: GymProcess) -> Iterator[httpx.Client]:
+    with resources.client() as client:
+        yield client
+
+
+def text_of(result: dict[str, Any]) -> str:
+    (part,) = result["content"]
+    return str(part["text"])
+
+
+def test_tools_work_in_the_lent_sandbox(client: httpx.Client, session: Seeded) -> None:
+    token = session.tools_token
+    written = mcp_call(client, token, "write_file", path="notes.txt", content="one\ntwo\nthree\n")
+    assert not written["isError"]
+    assert text_of(mcp_call(client, token, "read_file", path="notes.txt", first_line=2, lines=1)).startswith("two\n")
+    assert not mcp_call(client, token, "replace_in_file", path="notes.txt", old="two", new="2")["isError"]
+    missed = mcp_call(client, token, "replace_in_file", path="notes.txt", old="two", new="2")
+    assert (missed["isError"], "0 times" in text_of(missed)) == (True, True)
+    ran = mcp_call(client, token, "exec", command="cat notes.txt; exit 4")
+    assert (ran["isError"], text_of(ran)) == (True, "one\n2\nthree\n\n[the command exited with code 4]")
+    assert mcp_call(client, token, "exec", command="sleep 60", timeout_s=0.2)["isError"]
+    assert mcp_call(client, token, "read_file", path="not/there")["isError"]
+    assert "command" in text_of(mcp_call(client, token, "exec"))
+
+
+@pytest.mark.parametrize("token", [None, "", "no.token", "lent"], ids=["none", "empty", "forged", "of the sandbox"])
+def test_an_auth_failure_is_a_tool_error(client: httpx.Client, session: Seeded, token: str | None) -> None:
+    """Its words reach the model; a transport error would look like an outage to a harness."""
+    shown = session.access.connection.descriptor["token"] if token == "lent" else token
+    result = mcp_call(client, shown, "exec", command="true")
+    assert result["isError"]
+    assert "token" in text_of(result)
+
+
+def test_tokens_of_another_attempt(resources: GymProcess, client: httpx.Client) -> None:
+    first = Seeded(resources, "tool-attempts")
+    second = Seeded(resources, "tool-attempts", attempt=1)
+    assert mcp_call(client, first.tools_token, "exec", command="true")["isError"]
+    assert not mcp_call(client, second.tools_token, "exec", command="true")["isError"]
+    assert second.close() == 200
+    over = mcp_call(client, second.tools_token, "exec", command="true")
+    assert (over["isError"], "no session" in text_of(over)) == (True, True)
+
+
+def test_any_server_with_the_secret_takes_a_token(
+    start_gym: StartGym, gym_home: Path, session: Seeded, tmp_path: Path
+) -> None:
+    """It keeps nothing: what it needs is in the token, the address of the session's owner too."""
+    (tmp_path / "other").write_text("another secret")
+    other = start_gym("resources")
+    stranger = start_gym("resources", "--secret-file", str(tmp_path / "other"))
+    with other.client() as client:
+        passed_on = mcp_call(client, session.tools_token, "exec", command="echo from $PWD")
+        assert (passed_on["isError"], "from /" in text_of(passed_on)) == (False, True)
+    with stranger.client() as client:
+        refused = mcp_call(client, session.tools_token, "exec", command="true")
+        assert (refused["isError"], "not one of this server's" in text_of(refused)) == (True, True)
+    other.stop()
+    stranger.stop()
+
+
+async def test_the_protocols_own_client(resources: GymProcess, session: Seeded) -> None:
+    """The official package, as harnesses use it."""
+    mcp = pytest.importorskip("mcp", reason="needs the package mcp, which the dev extra brings")
+    headers = {"X-NeMo-Gym-Session-Token": session.tools_token}
+    async with official_session(mcp, f"{resources.url}/mcp", headers) as talk:
+        names = {tool.name for tool in (await talk.list_tools()).tools}
+        assert names == {"exec", "read_file", "write_file", "replace_in_file"}
+        result = await talk.call_tool("exec", {"command": "echo hello"})
+        assert result.content[0].text.startswith("hello\n")
+
+
+def official_session(mcp: Any, url: str, headers: dict[str, str]) -> Any:
+    from contextlib import asynccontextmanager
+
+    from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+
+    @asynccontextmanager
+    async def talk() -> Any:
+        async with create_mcp_http_client(headers=headers) as http:
+            async with streamable_http_client(url, http_client=http) as streams:
+                async with mcp.ClientSession(streams[0], streams[1]) as session:
+                    await session.initialize()
+                    yield session
+
+    return talk()
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (b"{", 400, -32700),
+        (b"[]", 400, -32600),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": 3}', 400, -32600),
+        (b'{"jsonrpc": "2.0", "id": {}, "method": "ping"}', 400, -32600),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "resources/list"}', 200, -32601),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "nothing"}}', 200, -32602),
+    ],
+)
+def test_what_is_no_call(client: httpx.Client, body: bytes, status: int, code: int) -> None:
+    answer = client.post("/mcp", content=body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+
+
+def test_notifications_are_heard_and_pages_of_browsers_are_not(client: httpx.Client) -> None:
+    heard = client.post("/mcp", json={"jsonrpc": "2.0", "method": "notifications/initialized"})
+    assert (heard.status_code, heard.content) == (202, b"")
+    assert client.get("/mcp").status_code == 405
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    assert client.post("/mcp", json=call, headers={"Origin": "http://evil.example"}).status_code == 401
+
+
+async def test_a_tool_that_blocks_runs_beside_the_loop() -> None:
+    threads, ticks = [], []
+
+    def block(box: Any, told: ReadArguments) -> ToolText:
+        threads.append(threading.current_thread())
+        time.sleep(0.5)
+        return ToolText(anyio.from_thread.run(box, told.path))
+
+    async def box(path: str) -> str:
+        return f"read {path}"
+
+    tool = Tool("blocks", "", ReadArguments, block)
+    async with anyio.create_task_group() as tasks:
+
+        async def tick() -> None:
+            while True:
+                ticks.append(time.monotonic())
+                await anyio.sleep(0.01)
+
+        tasks.start_soon(tick)
+        said = await run_tool(tool, box, ReadArguments(path="a"), anyio.CapacityLimiter(1))  # type: ignore[arg-type]
+        tasks.cancel_scope.cancel()
+    assert said == ToolText("read a")
+    assert threads[0] is not threading.main_thread()
+    assert len(ticks) > 5, "the loop went on"
+
+
+def test_a_token_says_what_it_is_for() -> None:
+    now = [1000.0]
+    signer = Signer(SECRET.encode(), clock=lambda: now[0])
+    told = {"session_id": "s", "episode_id": EpisodeId(rollout_id="r", attempt=2), "owner": "http://o"}
+    grant = Grant.model_validate({**told, "purpose": "tools", "expires_at": 1010.0})
+    token = signer.issue(grant)
+    assert signer.issue(grant) == token
+    assert Signer(SECRET.encode(), clock=lambda: now[0]).check(token, "tools") == grant
+    said, _, signature = token.partition(".")
+    for wrong in (f"{said}.", f"{said[:-2]}.{signature}", f".{signature}", said, "\xff.\xff", "x" * 10_000):
+        with pytest.raises(CheckpointError, match="missing, or not one"):
+            signer.check(wrong, "tools")
+    with pytest.raises(CheckpointError, match="for tools, not for sandbox"):
+        signer.check(token, "sandbox")
+    now[0] = 1010.0
+    with pytest.raises(CheckpointError, match="expired"):
+        signer.check(token, "tools")
