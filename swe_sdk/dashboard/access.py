@@ -1,21 +1,24 @@
 """Who may see the dashboard: this machine, or whoever knows the token.
 
 A page that a browser was tricked into (another site whose name leads to this machine) is told apart by the ``Host``
-that it asks for; only names that were allowed get anything. A token is compared in constant time, and kept by the
-browser in a cookie that scripts cannot read.
+that it asks for; only names that were allowed get anything. A page of another port of this machine (somebody else's
+notebook, say) is told apart by the ``Origin`` that its browser names. A token is compared in constant time, and kept by
+the browser in a cookie that scripts cannot read, for the path of the dashboard alone; it leaves the address at once.
 """
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import ipaddress
 import secrets
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from bokeh.server.auth_provider import AuthProvider
 from bokeh.server.util import check_allowlist
-from tornado.web import HTTPError, RequestHandler
+from tornado.web import Finish, HTTPError, RequestHandler
 
 from swe_sdk.dashboard.escape import text
 
@@ -44,15 +47,24 @@ def own_names(host: str) -> list[str]:
 
 
 class Access(AuthProvider):
-    """Bokeh asks it for every page, socket and file. ``names`` may hold ``*``: then the token alone decides."""
+    """Bokeh asks it for every page, socket and file. ``names`` may hold ``*``: then the token alone decides.
 
-    def __init__(self, token: str | None, names: list[str], cookie: str) -> None:
-        self.token, self.names, self.cookie = token, names, cookie
+    ``origins`` are the names (``host[:port]``) by which browsers know it where a proxy asks it by another one.
+    """
+
+    def __init__(self, token: str | None, names: list[str], origins: list[str]) -> None:
+        self.token, self.names, self.origins = token, names, origins
         super().__init__()
 
+    @property
+    def cookie(self) -> str:
+        """Its name. Cookies of a host are for all of its ports: each token has one of its own."""
+        return f"swe_sdk_dashboard_{hashlib.sha256((self.token or '').encode()).hexdigest()[:12]}"
+
     def allows(self, handler: RequestHandler) -> bool:
-        """Whether a request may be answered. Raises ``HTTPError`` 403 for a host that was not allowed."""
+        """Whether a request may be answered. Raises ``HTTPError`` 403 for a host or an origin that was not allowed."""
         self.check_host(handler)
+        self.check_origin(handler)
         if self.token is None:
             return True
         shown = handler.get_query_argument("token", None)
@@ -70,19 +82,37 @@ class Access(AuthProvider):
         if not check_allowlist(handler.request.host.lower(), self.names):
             raise HTTPError(403, reason="Unknown host")
 
+    def check_origin(self, handler: RequestHandler) -> None:
+        """Refuse what pages of others ask for. Programs name no origin, nor do browsers for a link."""
+        origin = handler.request.headers.get("Origin")
+        if origin is None or urlsplit(origin).netloc.lower() == handler.request.host.lower():
+            return
+        if not check_allowlist(urlsplit(origin).netloc.lower(), self.origins):
+            raise HTTPError(403, reason="Unknown origin")
+
     def remember(self, handler: RequestHandler) -> None:
-        """Let the browser show the token by itself from now on."""
+        """Let the browser show the token by itself from now on, below the path of this request."""
         assert self.token is not None
-        handler.set_cookie(
-            self.cookie, self.token, expires_days=_COOKIE_DAYS, httponly=True, samesite="Strict", path="/"
+        handler.set_cookie(  # not "Strict": who follows a link from a page of another site would have to log in again
+            self.cookie, self.token, expires_days=_COOKIE_DAYS, httponly=True, samesite="Lax", path=""
         )
+
+    def _user(self, handler: RequestHandler) -> str | None:
+        if not self.allows(handler):
+            return None
+        request = handler.request
+        is_page = "Upgrade" not in request.headers and request.path.endswith("/")
+        if is_page and handler.get_query_argument("token", None) is not None:
+            handler.redirect(f"./?{_without_token(request.query)}")
+            raise Finish
+        return "viewer"
 
     # -- what bokeh asks for -----------------------------------------------------------------------------------------
 
     @property
     def get_user(self) -> Callable[[Any], str | None]:  # type: ignore[override]  # bokeh means its handlers
         """Somebody, or None for whoever has to log in."""
-        return lambda handler: "viewer" if self.allows(handler) else None
+        return self._user
 
     @property
     def login_url(self) -> str:
@@ -100,6 +130,10 @@ class Access(AuthProvider):
             guard = access
 
         return Login
+
+
+def _without_token(query: str) -> str:
+    return urlencode([pair for pair in parse_qsl(query) if pair[0] != "token"])
 
 
 _LOGIN = """<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>swe_sdk dashboard</title>
@@ -122,6 +156,7 @@ class _Login(RequestHandler):
     def post(self) -> None:
         """Take it, and go to the dashboard."""
         self.guard.check_host(self)
+        self.guard.check_origin(self)
         if self.guard.token is None or self.guard.is_token(self.get_body_argument("token", "")):
             if self.guard.token is not None:
                 self.guard.remember(self)

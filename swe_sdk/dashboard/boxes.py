@@ -24,6 +24,7 @@ from swe_sdk.sandbox.registry import named_provider, provider_names
 _LOOK_EVERY_S = 4.0
 _LIST_CAP_S = 20.0
 _MAKING_S = 600.0
+_ENGINES_HERE = ("local", "docker", "apptainer")
 Fate = Literal["live", "kept", "due", "blocked"]
 _FATES: Mapping[Action, Fate] = {"would_remove": "due", "removed": "due", "failed": "blocked", "kept": "kept"}
 
@@ -90,7 +91,7 @@ boxes = Asked(look, _LOOK_EVERY_S)
 
 async def _look() -> Boxes:
     book = LeaseBook()
-    providers = [named_provider(name) for name in provider_names()]
+    providers = [named_provider(name) for name in _names(book)]
     able = [each for each in providers if isinstance(each, SupportsReaping)]
     try:
         report = await reap(book, able, dry_run=True)
@@ -99,6 +100,11 @@ async def _look() -> Boxes:
         for provider in providers:
             await provider.aclose()
     return collect(book, owned, report, now=time.time())
+
+
+def _names(book: LeaseBook) -> list[str]:
+    """Engines of this machine, and those of others that a lease here names: nobody else's system is asked unasked."""
+    return sorted({*_ENGINES_HERE, *(lease.provider for lease in book.leases())} & {*provider_names()})
 
 
 async def _owned(engine: SupportsReaping, report: ReapReport) -> list[OwnedBox]:

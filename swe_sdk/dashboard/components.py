@@ -13,6 +13,7 @@ from swe_sdk.dashboard.show import count, seconds, tone
 
 T = TypeVar("T")
 PAGE_ROWS = 50
+_MOST_DRAWN = 1e15
 
 
 # -- frames ----------------------------------------------------------------------------------------------------------
@@ -94,8 +95,8 @@ def csv_link(context: Context, what: str) -> Html:
 
 def bar(parts: Iterable[tuple[str, str, float]], *, total: float | None = None, label: str = "") -> Html:
     """A bar in parts: (table, word, amount), in the colours of the palette. ``total`` leaves room for the rest."""
-    amounts = [(table, word, max(0.0, amount)) for table, word, amount in parts]
-    whole = max(total or 0.0, sum(amount for _table, _word, amount in amounts)) or 1.0
+    amounts = [(table, word, _drawn(amount)) for table, word, amount in parts]
+    whole = max(_drawn(total or 0.0), sum(amount for _table, _word, amount in amounts)) or 1.0
     at, drawn = 0.0, []
     for table, word, amount in amounts:
         width = 100 * amount / whole
@@ -106,6 +107,11 @@ def bar(parts: Iterable[tuple[str, str, float]], *, total: float | None = None, 
             )
         at += width
     return el("svg", drawn, cls="bar", role="img", aria_label=label or None)
+
+
+def _drawn(amount: float) -> float:
+    """A journal may say anything: less than nothing, or more than any number."""
+    return min(max(0.0, amount), _MOST_DRAWN) if amount == amount else 0.0
 
 
 def budget_bar(total_s: float | None, spent_s: float, parked_s: float = 0.0) -> Html:

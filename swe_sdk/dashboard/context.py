@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from swe_sdk.dashboard.escape import Child, Html, el
+from swe_sdk.dashboard.once import Once
 from swe_sdk.dashboard.state import State
 from swe_sdk.store.index import RunIndex
 from swe_sdk.store.rows import RunRow
@@ -25,14 +27,12 @@ class Context:
     """The directory that the dashboard was opened on: one run, or a directory of runs."""
     now: float
     """Unix seconds."""
-    known: dict[Hashable, Any] = field(default_factory=dict)
+    known: Once = field(default_factory=Once)
     """What was computed of this version of the store already, for any viewer; see :meth:`once`."""
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """``make()``, or what it gave to whoever asked for this key of this version of the store before."""
-        if key not in self.known:
-            self.known[key] = make()
-        return cast(T, self.known[key])
+        return self.known(key, make)
 
     def href(self, **changes: Any) -> str:
         """Link to this state with some changes (see :meth:`State.but`); ``view=`` another one keeps the runs only."""
@@ -53,6 +53,21 @@ class Context:
     def all_runs(self) -> list[RunRow]:
         """All runs, the newest first."""
         return self.once("runs", self.index.runs)
+
+    def counts(self, column: str, runs: tuple[str, ...] = ()) -> list[tuple[str, int]]:
+        """Values of a column of facets, and how many rollouts have them; the most frequent first, empty ones left out.
+
+        ``runs`` = of these alone; none = of all.
+        """
+        return self.once(("counts", column, runs), lambda: self._counted(column, frozenset(runs)))
+
+    def _counted(self, column: str, runs: frozenset[str]) -> list[tuple[str, int]]:
+        found: Counter[str] = Counter()
+        for facet in self.once("facets", self.index.facets):
+            if value := getattr(facet, column):
+                found[value] += facet.rollouts if not runs or facet.run in runs else 0
+        there = [(value, number) for value, number in found.items() if number]
+        return sorted(there, key=lambda pair: (-pair[1], pair[0]))
 
     @property
     def runs(self) -> list[RunRow]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import logging
+import sqlite3
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -21,6 +23,7 @@ from swe_sdk.dashboard.views import views
 from swe_sdk.errors import SweError
 from swe_sdk.store.rows import ArtifactRow
 
+_LOG = logging.getLogger(__name__)
 _ROWS = 2000
 _BYTES = 1 << 20
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
@@ -56,13 +59,18 @@ class _Download(RequestHandler):
         self.set_header("Content-Disposition", f"attachment; filename*=UTF-8''{quote(name, safe='')}")
 
     async def send(self, chunks: Iterator[bytes]) -> None:
-        """Each chunk is made in a thread once the one before is on its way."""
+        """Each chunk is made in a thread once the one before is on its way. What cannot be read is not found."""
         try:
             while chunk := await to_thread.run_sync(next, chunks, b""):
                 self.write(chunk)
                 await self.flush()
         except StreamClosedError:  # they have seen enough
             return
+        except (SweError, OSError, sqlite3.Error) as error:
+            if not self._headers_written:
+                raise HTTPError(404, reason="Not there any more") from error
+            _LOG.warning("a download of %s was cut off: %s", self.request.path, error)
+            self.detach().close()  # an end in order would make it look whole
 
 
 class _Csv(_Download):

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Hashable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from swe_sdk.dashboard.components import problem
 from swe_sdk.dashboard.context import Context
 from swe_sdk.dashboard.escape import Html
 from swe_sdk.dashboard.frame import framed, title_of
+from swe_sdk.dashboard.once import Once
 from swe_sdk.dashboard.state import State
 from swe_sdk.dashboard.views import views
 from swe_sdk.errors import IndexDamaged, SweError
+from swe_sdk.store.follow import Told
 from swe_sdk.store.index import RunIndex, open_index
 
 _LOG = logging.getLogger(__name__)
 _KEPT = 24
+_ASK_AGAIN = "This page looks again each second, and goes on by itself once they can be."
 _LOOK_EVERY_S = 0.5
 
 
@@ -35,40 +37,47 @@ class Rendered(NamedTuple):
 class Hub:
     """The store as viewers see it. Any thread may use it; it only reads."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, told: Told | None = None) -> None:
         self.root = root
-        self.index: RunIndex = open_index(root)
-        self._rendered: OrderedDict[tuple[str, str], Rendered] = OrderedDict()
-        self._lock = threading.Lock()
+        self.index: RunIndex = open_index(root, told=told)
+        self._rendered = Once(_KEPT)
         self._looking = threading.Lock()
         self._looked_at, self._version = 0.0, ""
-        self._known: dict[Hashable, Any] = {}
+        self._known = Once()
+        self._told = ""
 
     def version(self, state: State) -> str:
-        """Another text whenever anything that a state shows has changed. Looks at the disk twice a second at most."""
-        return self._store_version() + self._pulse(state)
+        """Another text whenever anything that a state shows has changed. Looks at the disk twice a second at most.
+
+        Never fails: what is wrong is the version then, and the page says it.
+        """
+        try:
+            return self._store_version() + self._pulse(state)
+        except (SweError, OSError, sqlite3.Error) as error:
+            return self._tell(error)
 
     def page(self, query: str) -> Rendered:
         """The page for a query; the same as before where nothing has changed. Never fails: it says what is wrong."""
         state = State.parse(query)
         try:
-            return self._page(state)
+            version = self._store_version() + self._pulse(state)
+            key = (state.query, state.problems, version)
+            return self._rendered(key, lambda: Rendered(self._render(state), title_of(state), version))
         except SweError as error:  # of the index itself: its disk is full, say
-            return Rendered(problem("The runs cannot be read", error.message, error.remedy), title_of(state), "")
+            return self._unreadable(state, error, error.message, error.remedy)
+        except (OSError, sqlite3.Error) as error:
+            return self._unreadable(state, error, f"{type(error).__name__}: {error}", _ASK_AGAIN)
 
-    def _page(self, state: State) -> Rendered:
-        version = self.version(state)
-        key = (state.query + "".join(state.problems), version)
-        with self._lock:
-            if key in self._rendered:
-                self._rendered.move_to_end(key)
-                return self._rendered[key]
-        page = Rendered(self._render(state), title_of(state), version)
-        with self._lock:
-            self._rendered[key] = page
-            while len(self._rendered) > _KEPT:
-                self._rendered.popitem(last=False)
-        return page
+    def _unreadable(self, state: State, error: Exception, what: str, remedy: str) -> Rendered:
+        return Rendered(problem("The runs cannot be read", what, remedy), title_of(state), self._tell(error))
+
+    def _tell(self, error: Exception) -> str:
+        """Log what is wrong once, however many look at it each second."""
+        told = f"{type(error).__name__}: {error}"
+        if told != self._told:
+            self._told = told
+            _LOG.warning("the runs below %s cannot be read: %s", self.root, told)
+        return told
 
     def _pulse(self, state: State) -> str:
         view = views().get(state.view)
@@ -117,7 +126,7 @@ class Hub:
             if time.monotonic() - self._looked_at > _LOOK_EVERY_S:
                 version = self._look()
                 if version != self._version:
-                    self._version, self._known = version, {}
+                    self._version, self._known = version, Once()
                 self._looked_at = time.monotonic()
             return self._version
 

@@ -33,8 +33,8 @@ def would_delete(snapshots: Iterable[SnapshotRow], keep: Collection[str]) -> lis
 
 
 def amount(rows: Iterable[SnapshotRow]) -> int | None:
-    """Their bytes; None where no size was written down, as of providers that do not know it."""
-    return sum(row.size_bytes for row in rows) or None
+    """Their bytes, as far as they are known; None where no size is, as of providers that cannot tell."""
+    return sum(row.size_bytes or 0 for row in rows) or None
 
 
 def restorable(checkpoints: Sequence[CheckpointRow]) -> list[CheckpointRow]:

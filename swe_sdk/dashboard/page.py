@@ -29,11 +29,6 @@ fill='none'/%3E%3C/svg%3E">
   try { document.documentElement.dataset.theme = new URLSearchParams(location.search).get("theme")
     || localStorage.getItem("swe-sdk-theme") || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
   } catch { document.documentElement.dataset.theme = "light"; }
-  if (location.search.includes("token=")) {
-    const query = new URLSearchParams(location.search);
-    query.delete("token");
-    history.replaceState({}, "", query.size ? `?${query}` : location.pathname);
-  }
 </script>
 <style>{{ page_style }}</style>
 {% endblock %}

@@ -11,17 +11,23 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import panel as pn
+from tornado.web import ErrorHandler
 
 from swe_sdk.dashboard.access import Access, is_loopback, new_token, own_names
 from swe_sdk.dashboard.app import application
+from swe_sdk.dashboard.crowds import IDLE_S, allow_many_files, keep_room
 from swe_sdk.dashboard.downloads import patterns
 from swe_sdk.dashboard.hub import Hub
 from swe_sdk.errors import InputError
+from swe_sdk.store.follow import Told
 
 DEFAULT_PORT = 5006
 _OWN_ORIGIN = "127.0.0.1"
 _UNUSED_S = 15
 _KEEP_ALIVE_MS = 20_000
+_CLOSED = (r"autoload\.js", "metadata", "components/.*")
+"""Routes that Panel brings along and no page needs: the first gives a session to pages of any other site, the last
+imports whatever module it is asked for, and asks nobody who they are."""
 
 
 class Place(NamedTuple):
@@ -50,10 +56,13 @@ class Place(NamedTuple):
 class Dashboard:
     """A dashboard that listens. Made in the thread whose event loop runs it; :meth:`stop` may be called from there."""
 
-    def __init__(self, root: Path, place: Place) -> None:
-        """Open the runs below ``root`` and listen. Raises ``InputError`` where either cannot be."""
+    def __init__(self, root: Path, place: Place, told: Told | None = None) -> None:
+        """Open the runs below ``root`` and listen; ``told`` hears how far the first look at them is.
+
+        Raises ``InputError`` where either cannot be.
+        """
         self.place = place.checked()
-        self.hub = Hub(root)
+        self.hub = Hub(root, told)
         try:
             self._server = _listen(self.hub, self.place)
         except BaseException:
@@ -75,6 +84,7 @@ class Dashboard:
 
     def run(self, on_ready: Callable[[], None]) -> signal.Signals:
         """Serve until SIGINT or SIGTERM, and return which it was; must run in the main thread."""
+        allow_many_files()
         told: list[signal.Signals] = []
         loop = self._server.io_loop
 
@@ -112,7 +122,7 @@ def _listen(hub: Hub, place: Place) -> Any:
     logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)  # a tab that was closed is no event
     logging.getLogger("tornado.access").setLevel(logging.ERROR)  # a refused host is no event
     names = [*own_names(place.host), *(origin.lower() for origin in place.origins)]
-    access = Access(place.token, names, f"swe_sdk_dashboard_{place.port}")
+    access = Access(place.token, names, [origin.lower() for origin in place.origins])
     try:
         server = pn.io.server.get_server(
             {"/": lambda: application(hub)},
@@ -124,15 +134,21 @@ def _listen(hub: Hub, place: Place) -> Any:
             prefix=place.prefix,
             auth_provider=access,
             sign_sessions=True,  # a socket is for who was given the page
+            include_headers=[],  # else they are in the page, those cookies too that no script should read
+            include_cookies=[],
             secret_key=new_token().encode(),
             extra_patterns=patterns(hub, access),
             unused_session_lifetime_milliseconds=_UNUSED_S * 1000,
             check_unused_sessions_milliseconds=_UNUSED_S * 500,
             keep_alive_milliseconds=_KEEP_ALIVE_MS,
+            http_server_kwargs={"idle_connection_timeout": IDLE_S},
         )
     except OSError as error:
         raise _typed(error, place) from error
+    keep_room(server._http)
     server._tornado._websocket_origins = set(names)  # its public argument takes no port but one
+    closed = [(f"{place.prefix}/{route}", ErrorHandler, {"status_code": 404}) for route in _CLOSED]
+    server._tornado.add_handlers(".*", closed)
     return server
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import panel as pn
 from anyio import to_thread
@@ -13,7 +13,6 @@ from panel.custom import JSComponent
 from swe_sdk.dashboard.hub import Hub, Rendered
 from swe_sdk.dashboard.page import bridge_script
 from swe_sdk.dashboard.state import State
-from swe_sdk.errors import SweError
 
 TICK_MS = 1000
 _LONGEST_QUERY = 8000
@@ -34,6 +33,8 @@ class Bridge(JSComponent):
         query, number = data.get("query"), data.get("n")
         if isinstance(query, str) and isinstance(number, int):
             pn.state.execute(partial(self._viewer.goto, query[:_LONGEST_QUERY], number))
+        elif "got" in data:
+            self._viewer.has_read()
         elif "ping" in data:
             self._send_msg({"pong": True})
 
@@ -45,12 +46,16 @@ class Bridge(JSComponent):
 class Viewer:
     """Lives as long as its browser's tab. A page is sent when it was asked for, or when it is another one than before.
 
-    Pages are rendered in worker threads: a slow one keeps no other viewer waiting.
+    Pages are rendered in worker threads, one at a time: a slow one keeps no other viewer waiting, and whoever asks
+    faster than pages can be made gets the last one. What changes is sent once the page before has arrived: a browser
+    that is asleep, or far away, has one page waiting for it, and not one for each second.
     """
 
     def __init__(self, hub: Hub, query: str) -> None:
-        self._hub, self._query = hub, query
-        self._number = 0
+        self._hub = hub
+        self._asked = _Asked(query, 0)
+        self._is_making = False
+        self._on_the_way = 0
         self._sent = hub.page(query)
         self.bridge = Bridge(self)
 
@@ -61,23 +66,46 @@ class Viewer:
 
     async def goto(self, query: str, number: int) -> None:
         """Go to another state."""
-        self._query, self._number = query, number
-        page = await to_thread.run_sync(self._hub.page, query)
-        if number == self._number:  # else they have gone on already
-            self._sent = page
-            self.bridge.send(page, number, is_answer=True)
+        self._asked = _Asked(query, number)
+        if not self._is_making:  # else whoever is at it goes on with this one
+            self._is_making = True
+            try:
+                await self._answer()
+            finally:
+                self._is_making = False
+
+    async def _answer(self) -> None:
+        answered = None
+        while answered is not self._asked:
+            answered = self._asked
+            page = await to_thread.run_sync(self._hub.page, answered.query)
+            if answered is self._asked:
+                self._send(page, is_answer=True)
 
     async def tick(self) -> None:
         """Look whether anything changed, and send the page if it did."""
-        query, number = self._query, self._number
-        try:
-            version = await to_thread.run_sync(self._hub.version, State.parse(query))
-        except SweError:  # the page says so
-            version = ""
+        asked = self._asked
+        if self._is_making or self._on_the_way:
+            return
+        version = await to_thread.run_sync(self._hub.version, State.parse(asked.query))
         if version == self._sent.version:
             return
-        page = await to_thread.run_sync(self._hub.page, query)
-        if (query, number) == (self._query, self._number):
-            is_other, self._sent = page.html != self._sent.html, page
-            if is_other:
-                self.bridge.send(page, number, is_answer=False)
+        page = await to_thread.run_sync(self._hub.page, asked.query)
+        if asked is self._asked and not self._is_making:
+            if page.html != self._sent.html:
+                self._send(page, is_answer=False)
+            self._sent = page
+
+    def has_read(self) -> None:
+        """A page has arrived."""
+        self._on_the_way = max(0, self._on_the_way - 1)
+
+    def _send(self, page: Rendered, *, is_answer: bool) -> None:
+        self._sent = page
+        self._on_the_way += 1
+        self.bridge.send(page, self._asked.number, is_answer=is_answer)
+
+
+class _Asked(NamedTuple):
+    query: str
+    number: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from math import isfinite
 
 from swe_sdk.dashboard.escape import Html, cut, el
 from swe_sdk.notebook import palette
@@ -41,8 +42,8 @@ def pill(table: str, word: str | None, *, label: str | None = None, title: str |
 
 
 def seconds(value: float | None) -> str:
-    """``4.2 s``, ``3 m 05 s``, ``2 h 10 m``, ``3 d 4 h``; a dash for None."""
-    if value is None:
+    """``4.2 s``, ``3 m 05 s``, ``2 h 10 m``, ``3 d 4 h``; a dash for None, and for what is no number of seconds."""
+    if value is None or not isfinite(value):
         return DASH
     if value < 10:
         return f"{value:.1f} s"
@@ -58,7 +59,7 @@ def seconds(value: float | None) -> str:
 
 def size(value: float | None) -> str:
     """``12 B``, ``3.4 KiB``, ``1.2 GiB``; a dash for None."""
-    if value is None:
+    if value is None or not isfinite(value):
         return DASH
     for unit in ("B", "KiB", "MiB", "GiB"):
         if value < 1024:
@@ -74,7 +75,7 @@ def in_bytes(value: float | None) -> str:
 
 def count(value: float | None) -> str:
     """``12,345``; a dash for None."""
-    return DASH if value is None else f"{value:,.0f}"
+    return DASH if value is None or not isfinite(value) else f"{value:,.0f}"
 
 
 def many(number: int, word: str, plural: str = "") -> str:
@@ -84,7 +85,7 @@ def many(number: int, word: str, plural: str = "") -> str:
 
 def percent(part: float, whole: float) -> str:
     """``12.3 %``; a dash for a part of nothing."""
-    return f"{100 * part / whole:.1f} %" if whole else DASH
+    return f"{100 * part / whole:.1f} %" if whole and isfinite(part) and isfinite(whole) else DASH
 
 
 def reward(value: float | None) -> str:

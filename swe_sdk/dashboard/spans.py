@@ -64,8 +64,9 @@ def span_row(
 
 def _line(scale: Scale, mark: Mark) -> Html:
     x = scale.place(mark.at)
-    kind = "mark strong" if mark.strong else "mark"
-    return el("line", el("title", mark.title), x1=x, x2=x, y1=0, y2=_HEIGHT, cls=kind)
+    if not mark.strong:  # there may be many of them in each row: no more than what is seen
+        return el("line", x1=x, x2=x, y2=_HEIGHT, cls="mark")
+    return el("line", el("title", mark.title), x1=x, x2=x, y1=0, y2=_HEIGHT, cls="mark strong")
 
 
 def _dot(scale: Scale, at: float, filled: bool, title: str) -> Html:

@@ -65,7 +65,8 @@ class State(Record):
     def parse(cls, query: str) -> State:
         """The state of a URL's query, whoever wrote it. Never fails: what makes no sense is left out, and told."""
         told: dict[str, Any] = {"more": {}, "problems": []}
-        for key, value in parse_qsl(query[:_LONGEST].lstrip("?"), keep_blank_values=False):
+        text = query[:_LONGEST].lstrip("?").encode("utf-8", "replace").decode()  # a message may have half a character
+        for key, value in parse_qsl(text, keep_blank_values=False):
             _take(told, key, value)
         lists = {field: tuple(dict.fromkeys(told[field])) for field in _LISTS.values() if field in told}
         return cls(**{**told, **lists, "problems": tuple(told["problems"])})

@@ -94,7 +94,7 @@ def test_a_token_is_asked_for_and_kept(
     expect(page.locator("h1")).to_have_text("Runs")
     assert "token" not in page.url, "it does not stay where others read it"
     cookie = page.context.cookies()[0]
-    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+    assert (cookie["httpOnly"], cookie["sameSite"], cookie["path"]) == (True, "Lax", "/")
     assert _get(served, "/?token=wrong")[0] == 302
     assert _get(served, "/login")[0] == 200
 

@@ -102,7 +102,7 @@ def test_a_rollout_is_reached_by_the_keyboard_alone(served: Served, open_page: O
     settled(page)
     after = index.neighbours(
         rows[0].rollout_id,
-        RolloutFilter(run=(rows[0].run,), status=("unresolved",)),
+        RolloutFilter(status=("unresolved",)),
         run=rows[0].run,
         sort="steps",
         descending=True,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import time
+import tracemalloc
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -151,6 +153,30 @@ def test_a_proof_is_of_this_test_and_of_no_longer_name() -> None:
     )
     assert LogText(_LOG, first_line=100).proof("b::test_one_more", "PASSED").lines[0][0] == 102, "by its last part"
     assert LogText(_LOG).proof("a/test_x.py::test_none", "MISSING").lines == ()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"_" * (4 << 20) + b"\ntest_one FAILED\n",
+        b"\n" * (4 << 20) + b"test_one FAILED\n",
+        b"test_one " * (1 << 19) + b"\ntest_one FAILED\n",
+        b"test_one_more " * (1 << 18) + b"\ntest_one FAILED\n",
+        b"FAIL test_one\n" * (1 << 18) + b"test_one FAILED\n",
+    ],
+    ids=["underscores", "newlines", "the name", "longer names", "heads"],
+)
+def test_a_log_that_a_box_made_to_be_slow_is_read_as_fast_as_any(data: bytes) -> None:
+    """A pattern over all of it took hours for the first, and a list of its lines gigabytes for the second."""
+    tracemalloc.start()
+    begin = time.process_time()
+    proof = LogText(data).proof("a/test_x.py::test_one", "FAILED")
+    took = time.process_time() - begin
+    _now, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert proof.lines[-1] == (data.count(b"\n") - 1, "test_one FAILED")
+    assert took < 3
+    assert most < 64 << 20
 
 
 def test_a_bar_is_never_longer_than_it_is() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from swe_sdk.store.filters import RolloutFilter
 from swe_sdk.store.index import open_index
@@ -26,6 +26,10 @@ _SHOWN = {
     "checkpoints": "view=checkpoints",
     "retention": "view=retention",
     "sandboxes": "view=sandboxes",
+    "checkpoints-of-a-run": "view=checkpoints&run={killed}",
+    "checkpoint": "view=checkpoints&run={killed}&checkpoint={kept}",
+    "retention-of-a-run": "view=retention&run={stopped}",
+    "masks-of-a-kind": "view=masks&mask=sandbox_lost",
     "compare": "view=compare&run={first}&run={second}",
     "rollout": "view=rollout&{unresolved}",
     "rollout-masked": "view=rollout&{masked}",
@@ -40,7 +44,8 @@ _SHOWN = {
 def places(served: Served) -> dict[str, str]:
     with open_index(served.root) as index:
         runs = sorted(run.run for run in index.runs())
-        found = {"first": runs[0], "second": runs[1]}
+        found = {"first": runs[0], "second": runs[1], "stopped": runs[-3], "killed": runs[-4]}
+        found["kept"] = [each.checkpoint_id for each in index.checkpoints(runs[-4]) if each.state == "kept"][-1]
         for status in ("unresolved", "masked"):
             chosen = RolloutFilter(status=(status,))  # type: ignore[arg-type]
             row = index.rollouts(chosen, sort="steps", descending=True, limit=1).rows[0]
@@ -55,6 +60,7 @@ def test_every_view_fits(served: Served, open_page: Opened, places: dict[str, st
         for theme in ("light", "dark") if width == 1280 or _FOLDER else ("light",):
             page.goto(served.at(f"{query.format_map(places)}&theme={theme}"))
             page.wait_for_selector("body[data-ready]", state="attached")
+            expect(page.locator(".empty", has_text="Looking")).to_have_count(0, timeout=60_000)
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (name, theme)
             assert page.evaluate("document.documentElement.dataset.theme") == theme
             assert _faint(page) == [], (name, theme)

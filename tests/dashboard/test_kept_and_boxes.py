@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swe_sdk.checkpoint.snapshots.index import SnapshotIndex
+from swe_sdk.dashboard import boxes
 from swe_sdk.dashboard.advice import ADVICE, advice_on
 from swe_sdk.dashboard.asked import Asked
 from swe_sdk.dashboard.boxes import collect
@@ -173,6 +174,31 @@ def test_boxes_say_what_a_dry_run_of_the_reaper_says(tmp_path: Path) -> None:
     assert [row.stuck != "" for row in seen.rows] == sorted((row.stuck != "" for row in seen.rows), reverse=True)
     assert sorted(owner.boxes for owner in seen.owners) == [1, 1, 1, 2]
     assert {owner.lives for owner in seen.owners if owner.name == f"process {os.getpid()}"} == {True}
+
+
+def test_systems_of_others_are_asked_only_where_a_lease_names_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page that is left open would call them every few seconds, with whatever key the environment has."""
+    asked: list[str] = []
+
+    class Named(Engine):
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.name = name
+            asked.append(name)
+
+        async def aclose(self) -> None:
+            return None
+
+    monkeypatch.setattr(boxes, "named_provider", Named)
+    monkeypatch.setattr(boxes, "LeaseBook", lambda: LeaseBook(tmp_path))
+    in_a_loop(boxes._look)
+    assert asked == ["apptainer", "docker", "local"]
+    asked.clear()
+    LeaseBook(tmp_path).intend("e2b", settings={"a": 1})
+    in_a_loop(boxes._look)
+    assert asked == ["apptainer", "docker", "e2b", "local"]
 
 
 def test_a_box_that_is_long_in_the_making_is_stuck(tmp_path: Path) -> None:

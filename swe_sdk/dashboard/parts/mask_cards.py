@@ -91,7 +91,7 @@ def time_card(times: MaskTimes) -> Html:
     shown = [("mask-group", group, MASK_GROUP[group].label if group else "other") for group in groups]
     drawing = columns(bars, label="masked attempts over time", key="masks-over-time")
     below = axis(when(times.since), when((times.since + end) / 2), when(end))
-    note = ["many at one moment have one cause", png_button("masks-over-time")]
+    note = [png_button("masks-over-time"), "many at one moment have one cause"]
     return card("Over time", drawing, below, legend(shown), note=note, key="over-time")
 
 
@@ -127,7 +127,7 @@ def retry_card(context: Context, cells: Sequence[MaskCell]) -> Html | None:
             worth_it[cell.run] += cell.attempts
     if not worth_it:
         return None
-    rows = {row.run: row for row in context.index.runs()}
+    rows = {row.run: row for row in context.all_runs}
     found = [(rows[run], number) for run, number in worth_it.most_common(8) if run in rows]
     shown = (
         Column[tuple[RunRow, int]]("run", lambda pair: cut(pair[0].run, 60), cls="grow"),

@@ -82,7 +82,7 @@ def _snapshot(row: SnapshotRow | None) -> Child:
     return [
         el("span", cut(row.snapshot_id, 40), cls="mono"),
         " ",
-        el("span", size(row.size_bytes) if row.size_bytes else None, cls="dim"),
+        el("span", None if row.size_bytes is None else size(row.size_bytes), cls="dim"),
         " ",
         told,
     ]

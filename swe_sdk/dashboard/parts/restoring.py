@@ -72,7 +72,7 @@ def restoring(context: Context, row: RunRow, found: Sequence[CheckpointRow]) -> 
 def restoring_pulse(context: Context) -> object:
     """Changes when the answer does: files are damaged, or mended, without a word in the journal."""
     run = context.run
-    if run is None or run not in {row.run for row in context.index.runs()}:
+    if run is None or run not in {row.run for row in context.all_runs}:
         return ""
     found = context.index.checkpoints(run)
     return hash(tuple(_tried(context, context.index.run(run), found, wait_s=0.0)))

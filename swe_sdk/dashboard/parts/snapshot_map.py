@@ -57,11 +57,11 @@ def map_card(
     times = {each.checkpoint_id: (each.saved_at, each.state) for each in found}
     shown = (
         Column[SnapshotRow]("snapshot", lambda each: el("span", cut(each.snapshot_id, 28), cls="mono")),
-        Column[SnapshotRow]("", lambda each: pill("snapshot", stands[each.snapshot_id], title=_why(each))),
+        Column[SnapshotRow]("", lambda each: pill("snapshot", stands[each.snapshot_id], title=_why(each, times))),
         Column[SnapshotRow](
             "of", lambda each: context.rollout_link(row.run, each.rollout_id) if each.rollout_id else None, cls="narrow"
         ),
-        Column[SnapshotRow]("size", lambda each: size(each.size_bytes or None), cls="num"),
+        Column[SnapshotRow]("size", lambda each: size(each.size_bytes), cls="num"),
         Column[SnapshotRow]("needed by", _needed, cls="num", hint="kept of all checkpoints that refer to it"),
         Column[SnapshotRow]("taken", lambda each: ago(each.taken_at), cls="num roomy"),
         Column[SnapshotRow](
@@ -102,13 +102,17 @@ def _span(
     start = each.taken_at if each.taken_at is not None else scale.since
     end = each.released_at if each.released_at is not None else scale.until
     colour = ("checkpoint", "saving") if word == "saving" else ("snapshot", word)
-    return span_row(scale, marks, (start, max(start, end)), colour, dots, label=f"{each.snapshot_id}: {_why(each)}")
+    return span_row(
+        scale, marks, (start, max(start, end)), colour, dots, label=f"{each.snapshot_id}: {_why(each, times)}"
+    )
 
 
-def _why(each: SnapshotRow) -> str:
+def _why(each: SnapshotRow, times: Mapping[str, tuple[float | None, str]]) -> str:
     match each.trouble:
         case "leak":
-            return "there, though no kept checkpoint refers to it"
+            unfinished = [name for name in each.referenced_by if times.get(name, (None, ""))[0] is None]
+            told = f": {unfinished[0]} was never complete" if unfinished else ""
+            return f"there, though no kept checkpoint refers to it{told}"
         case "violation":
             return f"released ({each.release_reason}), though {', '.join(each.kept_by[:3])} refers to it"
     if each.released_at is not None:

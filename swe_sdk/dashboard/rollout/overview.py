@@ -12,12 +12,14 @@ from swe_sdk.dashboard.rollout.timeline import timeline
 from swe_sdk.dashboard.show import ago, count, pill, seconds, since, tone, when
 from swe_sdk.dashboard.state import State
 from swe_sdk.errors import SweError
-from swe_sdk.model.outcome import Mask
+from swe_sdk.model.outcome import Mask, Outcome
 from swe_sdk.store.rows import AttemptRow
 
 _STEPS = 400
 _TAIL_LINES = 12
 _LONGEST = 6000
+_SEEN = 0.005
+"""Less than that part of a budget is no bar that anybody sees."""
 
 
 def overview_tab(subject: Subject) -> Html:
@@ -97,14 +99,17 @@ def _result(subject: Subject) -> Html:
         return card("Result", told, el("p", "Not graded (yet).", cls="dim"), key="result")
     patch = outcome.patch
     applied = {True: "applied", False: "did not apply", None: "was not tried"}[patch.applied]
-    tests = subject.context.link(outcome.counts, tab="tests")
+    has_verdicts = _required(outcome) and not outcome.masked
+    tests = subject.context.link(_counts(outcome), tab="tests") if has_verdicts else None
+    has_failed = outcome.status == "unresolved" and _required(outcome)
+    failed = subject.context.link("Show it in the log", tab="tests") if has_failed else None
     return card(
         "Result",
         facts(
             ("verdict", pill("status", outcome.status)),
             ("reward", "none: masked" if outcome.masked else f"{outcome.reward:.1f}"),
             ("tests", tests),
-            ("why", plain(outcome.reason)[:_LONGEST]),
+            ("why", [plain(outcome.reason)[:_LONGEST], " ", failed] if outcome.reason or failed else None),
             ("patch", f"{applied}{f' by {patch.rung}' if patch.rung else ''}" if patch.exists else "empty"),
             ("flags", ", ".join(cut(flag, 80) for flag in outcome.flags)),
             ("graded in", outcome.provider),
@@ -112,6 +117,19 @@ def _result(subject: Subject) -> Html:
         _grade_seconds(outcome.timings_s),
         key="result",
     )
+
+
+def _required(outcome: Outcome) -> int:
+    return len(outcome.tests.fail_to_pass) + len(outcome.tests.pass_to_pass)
+
+
+def _counts(outcome: Outcome) -> str:
+    """``1 of 2 fixed, 30 of 30 stayed as they were``."""
+    told = []
+    for tests, words in ((outcome.tests.fail_to_pass, "fixed"), (outcome.tests.pass_to_pass, "stayed as they were")):
+        passed = sum(status in ("PASSED", "XFAIL") for status in tests.values())
+        told += [f"{passed:,} of {len(tests):,} {words}"] if tests else []
+    return ", ".join(told)
 
 
 def _grade_seconds(timings_s: dict[str, float]) -> Html | None:
@@ -130,6 +148,7 @@ def _budget(subject: Subject) -> Html:
     left = None if row.total_s is None else max(0.0, row.total_s - row.spent_s)
     parts = [("budget", "spent", row.spent_s), ("budget", "remaining", left or 0.0)]
     waits = [("budget", "parked", row.parked_s), ("budget", "queued", row.queued_s)]
+    waited_s = row.parked_s + row.queued_s
     limit = "no limit" if row.total_s is None else seconds(row.total_s)
     warn = None
     if left == 0.0:
@@ -143,9 +162,7 @@ def _budget(subject: Subject) -> Html:
             ("parked", [seconds(row.parked_s), el("span", " not charged", cls="dim")] if row.parked_s else None),
             ("queued", [seconds(row.queued_s), el("span", " not charged", cls="dim")] if row.queued_s else None),
         ),
-        bar(waits, total=max(row.total_s or 0.0, row.parked_s + row.queued_s))
-        if row.parked_s or row.queued_s
-        else None,
+        bar(waits, total=max(row.total_s or 0.0, waited_s)) if waited_s > _SEEN * (row.total_s or 0.0) else None,
         warn,
         note=f"of {limit}",
         key="budget",

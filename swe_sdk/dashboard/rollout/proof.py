@@ -1,15 +1,23 @@
-"""Where a log says what became of a test."""
+"""Where a log says what became of a test.
+
+A box may have printed anything: all of this takes time and memory by the length of the log, whatever is in it.
+"""
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from typing import NamedTuple
 
 MOST_BYTES = 16 << 20
 """So much of a log is looked through: its end, where it is longer."""
 _MOST_LINES = 4
 _AROUND = 14
+_MOST_NAMING = 2000
+_MOST_TRIES = 20_000
+_LONGEST = 2000
+_CHUNK = 1 << 16
+_JOINS = ("_", "-")
+_HEAD = re.compile(r"_{3,}|FAIL|ERROR|---\s{0,4}FAIL|not ok|●|✗|✕")
 _WORDS = {
     "PASSED": ("passed", "ok", "pass", "success", "✓"),
     "FAILED": ("failed", "fail", "failure", "not ok", "✗", "✕"),
@@ -31,50 +39,66 @@ class LogText:
 
     def __init__(self, data: bytes, first_line: int = 0) -> None:
         self._text = data.decode("utf-8", "replace")
-        self._first = first_line
-        self._starts = [0, *(match.end() for match in re.finditer("\n", self._text))]
+        self._numbers = [first_line]
+        """Of the first line of each chunk."""
+        for start in range(0, len(self._text), _CHUNK):
+            self._numbers.append(self._numbers[-1] + self._text.count("\n", start, start + _CHUNK))
 
     def proof(self, test: str, status: str) -> Proof:
         """Where it tells of a test, by its name as a whole word: the whole id, else its last part."""
         for name in dict.fromkeys((test, short_name(test))):
-            found = [self._line_at(match.start()) for match in re.finditer(_whole(name), self._text)]
+            found = self._naming(name)
             if found:
                 return Proof(self._chosen(found, status), self._block(short_name(test), status))
         return Proof()
 
-    def _chosen(self, lines: list[int], status: str) -> tuple[tuple[int, str], ...]:
+    def _naming(self, name: str) -> list[int]:
+        """Where the last lines begin that name it."""
+        found: list[int] = []
+        end = len(self._text)
+        for _try in range(_MOST_TRIES):
+            at = self._text.rfind(name, 0, end)
+            if at < 0 or len(found) == _MOST_NAMING:
+                break
+            end = at + len(name) - 1
+            if self._is_whole(at, at + len(name)):
+                end = self._text.rfind("\n", 0, at) + 1
+                found.append(end)
+        return found[::-1]
+
+    def _is_whole(self, start: int, end: int) -> bool:
+        """Whether a name is no part of a longer one."""
+        before, after = self._text[start - 1 : start], self._text[end : end + 1]
+        return not (before.isalnum() or before in _JOINS) and not (after.isalnum() or after in (*_JOINS, "["))
+
+    def _chosen(self, starts: list[int], status: str) -> tuple[tuple[int, str], ...]:
         """Those that say the status as well, if there are any; the last ones count."""
-        unique = list(dict.fromkeys(lines))
+        lines = [self._line(start) for start in starts]
         words = _WORDS.get(status, ())
-        saying = [line for line in unique if any(word in self._text_of(line).lower() for word in words)]
-        return tuple((self._first + line, self._text_of(line)) for line in (saying or unique)[-_MOST_LINES:])
+        saying = [line for line in lines if any(word in line[1].lower() for word in words)]
+        return tuple((saying or lines)[-_MOST_LINES:])
 
     def _block(self, name: str, status: str) -> tuple[tuple[int, str], ...]:
         """The head that frameworks put over a failure, and what follows."""
         if status not in ("FAILED", "ERROR"):
             return ()
-        heads = rf"^(?:_{{3,}}.*{_whole(name)}.*_{{3,}}|(?:FAIL|ERROR|---\s*FAIL|not ok|●|✗|✕).*{_whole(name)}.*)$"
-        match = re.search(heads, self._text, re.MULTILINE)
-        if match is None:
-            return ()
-        first = self._line_at(match.start())
-        last = min(first + _AROUND, len(self._starts))
-        return tuple((self._first + line, self._text_of(line)) for line in range(first, last))
+        start = next((start for start in self._naming(name) if _HEAD.match(self._text, start)), None)
+        found: list[tuple[int, str]] = []
+        while start is not None and len(found) < _AROUND:
+            found.append(self._line(start))
+            end = self._text.find("\n", start)
+            start = end + 1 if end >= 0 else None
+        return tuple(found)
 
-    def _line_at(self, offset: int) -> int:
-        return bisect_right(self._starts, offset) - 1
-
-    def _text_of(self, line: int) -> str:
-        end = self._starts[line + 1] if line + 1 < len(self._starts) else len(self._text)
-        return self._text[self._starts[line] : end].rstrip("\r\n")
+    def _line(self, start: int) -> tuple[int, str]:
+        """Its number and its text, the beginning of a long one."""
+        end = self._text.find("\n", start, start + _LONGEST)
+        text = self._text[start : end if end >= 0 else start + _LONGEST]
+        chunk = start // _CHUNK
+        return self._numbers[chunk] + self._text.count("\n", chunk * _CHUNK, start), text.rstrip("\r")
 
 
 def short_name(test: str) -> str:
     """The last part of a test's id: ``test_x[1]`` of ``a/b.py::C::test_x[1]``, ``test_x`` of ``test_x (a.b.C)``."""
     last = test.rpartition("::")[2] or test
     return last.partition(" (")[0] or test
-
-
-def _whole(name: str) -> str:
-    """The name where it is no part of a longer one."""
-    return rf"(?<![\w-]){re.escape(name)}(?![\w\[-])"

@@ -15,6 +15,7 @@ _LEFT, _LANE, _AXIS = 9.0, 34, 22
 _LEAST_WIDTH = 0.25
 _TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _MOST_LANES = 40
+_FINE_S = 4.0
 
 
 class _Scale(NamedTuple):
@@ -86,6 +87,11 @@ def _steps(lanes: int, numbers: Sequence[int], steps: Sequence[float], chosen: i
     return [el("rect", x=f"{scale.x(t):.3f}%", y=y, width=1.5, height=5, cls="tick") for t in steps]
 
 
+def _after(value: float, scale: _Scale) -> str:
+    """Where a quarter of all is less than what :func:`seconds` tells apart, with more digits."""
+    return seconds(value) if scale.until - scale.since >= _FINE_S else f"{value:.2f} s"
+
+
 def _axis(scale: _Scale, height: int) -> Html:
     marks = []
     for share in _TICKS:
@@ -93,5 +99,5 @@ def _axis(scale: _Scale, height: int) -> Html:
         x = f"{scale.x(t):.2f}%"
         anchor = "start" if share == 0 else "end" if share == 1 else "middle"
         marks.append(el("line", x1=x, x2=x, y1=0, y2=height - _AXIS))
-        marks.append(el("text", seconds(t - scale.since), x=x, y=height - 6, text_anchor=anchor, cls="dim"))
+        marks.append(el("text", _after(t - scale.since, scale), x=x, y=height - 6, text_anchor=anchor, cls="dim"))
     return el("g", marks)

@@ -110,9 +110,24 @@ def _row(subject: Subject, test: _Test, proof: Proof | None) -> Html:
     ask = None
     if proof is None and subject.test_log is not None:
         ask = context.link("in the log", cls="quiet", page=context.state.page, test=test.name)
+    elif proof is not None and proof.lines:
+        ask = _place(subject, proof)
     kind = el("span", _LABELS[test.tests], cls="dim small")
     head = el("div", pill("test", test.status), el("code", cut(test.name, _LONGEST)), kind, ask, cls="verdict-head")
     return el("div", head, _proof(subject, test, proof) if proof is not None else None, cls="verdict", key=test.name)
+
+
+def _place(subject: Subject, proof: Proof) -> Html:
+    """Where in the log it stands: of a failure, where its block begins."""
+    log = subject.test_log
+    assert log is not None
+    number = (proof.block or proof.lines)[0][0] + 1
+    label = f"line {number:,} of {cut(log.name, 60)}"
+    return el("a", label, href=_at_line(subject, log, number), cls="small")
+
+
+def _at_line(subject: Subject, log: ArtifactRow, number: int) -> str:
+    return subject.context.href(tab="files", file=log.name, line=number, test=None, show=None, name=None)
 
 
 def _proof(subject: Subject, test: _Test, proof: Proof) -> Html:
@@ -132,5 +147,5 @@ def _proof(subject: Subject, test: _Test, proof: Proof) -> Html:
 
 
 def _line(subject: Subject, log: ArtifactRow, number: int, text: str) -> Html:
-    where = subject.context.href(tab="files", file=log.name, line=number + 1, test=None, show=None, name=None)
+    where = _at_line(subject, log, number + 1)
     return el("div", el("a", f"{number + 1:,}", href=where), el("code", plain(text)[:_LONGEST]), cls="l")

@@ -104,6 +104,7 @@ function start(model) {
 
   function go(search, {push = true, top = false} = {}) {
     const wanted = search.replace(/^\?/, "");
+    clearTimeout(timer);  // what is being typed is of the page that is left
     if (push) history.pushState({}, "", `?${wanted}`);
     document.body.dataset.busy = "";
     asked += 1;
@@ -114,6 +115,7 @@ function start(model) {
   model.on("msg:custom", (message) => {
     heard = Date.now();
     if (message.pong) return;
+    model.send_msg({got: message.n});
     if (message.n < asked || message.n < shown) return;
     shown = message.n;
     delete document.body.dataset.busy;
@@ -150,7 +152,7 @@ function start(model) {
     const form = event.target.closest("form.filters");
     if (!form || event.target.closest("[data-enter]")) return;
     clearTimeout(timer);
-    const wait = event.target.type === "search" ? 150 : 0;
+    const wait = event.target.type === "search" ? 100 : 0;
     timer = setTimeout(() => go(query(form)), wait);
   });
   document.addEventListener("click", (event) => {
@@ -263,11 +265,13 @@ function switchTheme() {
   try { localStorage.setItem("swe-sdk-theme", root.dataset.theme); } catch { /* a frame may have no storage */ }
 }
 
-// The line that was asked for, of a text that scrolls by itself.
+// The line that was asked for, of a text that scrolls by itself, on a page that may have to be scrolled as well.
 function goHere() {
   const here = document.querySelector("#page [data-here]");
   const box = here?.closest(".text");
-  if (box) box.scrollTop = here.offsetTop - box.offsetTop - box.clientHeight / 3;
+  if (!box) return;
+  box.scrollTop = here.offsetTop - box.offsetTop - box.clientHeight / 3;
+  here.scrollIntoView({block: "nearest"});
 }
 
 export function render({model}) {

@@ -27,11 +27,12 @@ from swe_sdk.dashboard.components import (
 from swe_sdk.dashboard.context import Context
 from swe_sdk.dashboard.escape import Child, Html, cut, el, join
 from swe_sdk.dashboard.forms import choice_field, clear_link, filter_form, search_field
+from swe_sdk.dashboard.parts.parked import parked_mark
 from swe_sdk.dashboard.show import DASH, ago, count, percent, pill, seconds
 from swe_sdk.dashboard.view import View
 from swe_sdk.notebook.palette import STATUS
 from swe_sdk.store.filters import RolloutFilter, SortColumn
-from swe_sdk.store.rows import BudgetTotals, RolloutRow
+from swe_sdk.store.rows import RolloutRow
 from swe_sdk.store.sum_rows import RunBudget, UnderWay
 
 _BINS = 21
@@ -57,8 +58,8 @@ def _render(context: Context) -> Html:
     return join(
         head,
         _filters(context),
-        el("section", _stats(totals, limited), cls="card"),
-        notice(_NO_LIMIT) if totals.rollouts and not limited and not totals.total_s else None,
+        el("section", _stats(context, per_run, limited), cls="card"),
+        notice(_NO_LIMIT) if per_run and not limited else None,
         el("div", beside, _by_run(context, per_run), cls="cards two"),
         _every(context, chosen),
     )
@@ -79,10 +80,9 @@ def _nothing() -> Html:
 
 
 def _filters(context: Context) -> Html:
-    among = RolloutFilter(run=context.state.run)
-    groups = context.once(("choices", "status", among.run), lambda: context.index.groups("status", among))
-    statuses = [(each.value, pill("status", each.value), each.rollouts) for each in groups if each.value]
-    runs = [(row.run, cut(row.run, 48), row.rollouts) for row in context.index.runs()]
+    counts = sum((Counter(row.counts) for row in context.runs), Counter[str]())
+    statuses = [(each, pill("status", each), number) for each, number in counts.most_common()]
+    runs = [(row.run, cut(row.run, 48), row.rollouts) for row in context.all_runs]
     fields = (
         search_field(context, "part of a task's name"),
         choice_field(context, "status", "status", statuses),
@@ -91,14 +91,18 @@ def _filters(context: Context) -> Html:
     return filter_form(context, *fields, clear_link(context), names=("text", "status", "run"), key="budget-filters")
 
 
-def _stats(totals: BudgetTotals, limited: int) -> Html:
-    left = max(0.0, totals.total_s - totals.spent_s) if limited else None
+def _stats(context: Context, per_run: Sequence[RunBudget], limited: int) -> Html:
+    spent, whole, parked, queued = (
+        sum(getattr(each, name) for each in per_run) for name in ("spent_s", "total_s", "parked_s", "queued_s")
+    )
+    exhausted = sum(each.exhausted for each in per_run)
+    stand = parked_mark(context.runs)
     return stats(
-        ("spent", [seconds(totals.spent_s), el("small", f" {percent(totals.spent_s, totals.total_s)} of all budgets")]),
-        ("left", seconds(left)),
-        ("parked, not charged", seconds(totals.parked_s)),
-        ("queued, not charged", seconds(totals.queued_s)),
-        ("ran out", [count(totals.exhausted), el("small", f" {percent(totals.exhausted, limited)}")]),
+        ("spent", [seconds(spent), el("small", f" {percent(spent, whole)} of all budgets")]),
+        ("left", seconds(max(0.0, whole - spent) if limited else None)),
+        ("parked, not charged", [seconds(parked), el("small", " ", stand, " now") if stand else None]),
+        ("queued, not charged", seconds(queued)),
+        ("ran out", [count(exhausted), el("small", f" {percent(exhausted, limited)}")]),
     )
 
 
@@ -127,7 +131,7 @@ def _spread(context: Context, chosen: RolloutFilter) -> Html | None:
         drawing,
         below,
         legend(shown),
-        note=[f"{count(number)} rollouts; the last column has spent all of it", png_button("budget-spread")],
+        note=[png_button("budget-spread"), f"{count(number)} rollouts; the last column has spent all of it"],
         key="spread",
     )
 

@@ -22,6 +22,7 @@ from swe_sdk.dashboard.components import (
 from swe_sdk.dashboard.context import Context
 from swe_sdk.dashboard.escape import Html, cut, el, join
 from swe_sdk.dashboard.parts.one_checkpoint import checkpoint_card
+from swe_sdk.dashboard.parts.parked import parked_mark, parked_notice
 from swe_sdk.dashboard.parts.restoring import restoring, restoring_pulse
 from swe_sdk.dashboard.run_state import state_of
 from swe_sdk.dashboard.show import DASH, ago, count, pill, seconds, size, when
@@ -48,7 +49,7 @@ def _render(context: Context) -> Html:
         return join(heading("Checkpoints", _WHAT), _choose(context))
     row = context.index.run(run)
     found = context.index.checkpoints(run)
-    head = heading(["Checkpoints of ", cut(run, 80)], _WHAT)
+    head = join(heading(["Checkpoints of ", cut(run, 80)], _WHAT), parked_notice(row))
     if not found:
         return join(head, _nothing(row))
     phases = context.index.checkpoint_phases(run=run)
@@ -75,6 +76,7 @@ def _choose(context: Context) -> Html:
     more = [
         Column[RunRow]("checkpoints", lambda row: count(saved[row.run]), cls="num"),
         Column[RunRow]("can be restored", lambda row: count(kept[row.run]), cls="num"),
+        Column[RunRow]("parked now", lambda row: parked_mark([row]) or DASH, cls="num"),
     ]
     return choose_run(context, more, among=lambda row: saved[row.run] > 0, note="runs that have saved themselves")
 
@@ -121,7 +123,7 @@ def _stood(context: Context, found: Sequence[CheckpointRow], phases: Sequence[Ch
         drawing,
         below,
         colours,
-        note=["a column a checkpoint; parked time is charged to no budget", png_button("checkpoint-phases")],
+        note=[png_button("checkpoint-phases"), "a column a checkpoint; parked time is charged to no budget"],
         cls="wide",
     )
 

@@ -29,6 +29,7 @@ from swe_sdk.metrics.passes import Counted
 from swe_sdk.store.filters import RolloutFilter
 
 _MOST_TASKS = 1_000_000
+_CHANCE = 0.05
 _TONES: dict[Change, str] = {"gained": "resolved", "lost": "unresolved", "masked": "masked", "same": "queued"}
 _ARROWS: dict[Change, str] = {"gained": "▲", "lost": "▼", "masked": "⊘", "same": "="}
 _HINTS: dict[Change, str] = {
@@ -87,13 +88,17 @@ def _numbers(found: Comparison) -> Html:
         number = el("span", count(found.counts[change]), cls=f"toned {tone('status', _TONES[change])}")
         pairs.append((change, number))
     pairs.append(("tasks measured in both", count(len(found.measured))))
-    told = (
-        f"{found.difference}; {found.test} p = {found.p_value:.3g}"
-        if found.measured
-        else "nothing was measured in both"
-    )
-    note = notice(told, kind="info")
-    return card(None, stats(*pairs), el("p", note))
+    return card(None, stats(*pairs), _chance(found))
+
+
+def _chance(found: Comparison) -> Html:
+    """Whether it means something, in words and then in numbers."""
+    if not found.measured:
+        return notice("Nothing was measured in both: there is nothing to compare.")
+    is_more = found.p_value < _CHANCE
+    words = "More than chance" if is_more else "It may be chance"
+    told = f": {found.difference}; {found.test} p = {found.p_value:.3g}"
+    return notice(el("b", words), told, el("span", f" (chance: p of {_CHANCE} or more)", cls="dim"))
 
 
 def _tasks(context: Context, found: Comparison) -> Html:
@@ -110,6 +115,7 @@ def _tasks(context: Context, found: Comparison) -> Html:
         _columns(context, found),
         among[first : first + PAGE_ROWS],
         key=lambda pair: pair.instance_id,
+        href=lambda pair: f"?{State(view='rollouts', run=(found.a, found.b), instance_id=(pair.instance_id,)).query}",
         label="tasks",
         nothing="No task is like that.",
     )

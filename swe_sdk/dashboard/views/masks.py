@@ -45,7 +45,7 @@ def _render(context: Context) -> Html:
     if not every:
         return join(head, _filters(context, every), _nothing(context))
     times = _times(context, base)
-    kinds = context.state.mask_kind
+    kinds = context.state.mask_kind or tuple({cell.kind for cell in every})
     advice = advice_card(kinds[0]) if len(kinds) == 1 else None
     beside = el("div", advice, time_card(times) if times else None, retry_card(context, every), cls="stack")
     return join(
@@ -53,7 +53,7 @@ def _render(context: Context) -> Html:
         _filters(context, every),
         el("section", _stats(context, base, every), cls="card"),
         el("div", kinds_card(context, every), beside, cls="cards two"),
-        matrix_card(context, chosen),
+        matrix_card(context, chosen) if len(chosen) > 1 else None,
         _evidence(context, chosen),
     )
 
@@ -111,7 +111,9 @@ def _filters(context: Context, cells: Sequence[MaskCell]) -> Html:
 
 
 def _stats(context: Context, base: RolloutFilter, cells: Sequence[MaskCell]) -> Html:
-    over = sum(group.rollouts for group in context.index.groups("status", base) if group.value in FINAL and group.value)
+    key = ("by status", base.model_dump_json())
+    groups = context.once(key, lambda: context.index.groups("status", base))
+    over = sum(group.rollouts for group in groups if group.value in FINAL)
     final = sum(cell.attempts for cell in cells if cell.is_final)
     worth_it = sum(cell.attempts for cell in cells if cell.is_final and cell.retryable)
     share = el("small", f" {percent(final, over)} of {count(over)} that are over")

@@ -81,7 +81,7 @@ def _choose(context: Context, totals: Sequence[SnapshotTotals]) -> Html:
         return _nothing()
     more = [
         Column[RunRow]("snapshots there", lambda row: count(by_run[row.run].there), cls="num"),
-        Column[RunRow]("", lambda row: size(by_run[row.run].there_bytes or None), cls="num"),
+        Column[RunRow]("", lambda row: size(by_run[row.run].there_bytes), cls="num"),
         Column[RunRow]("released", lambda row: count(by_run[row.run].released), cls="num"),
         Column[RunRow]("leaked", lambda row: snapshot_number("leaked", by_run[row.run].leaks), cls="num"),
         Column[RunRow]("missing", lambda row: snapshot_number("violated", by_run[row.run].violations), cls="num"),
@@ -112,7 +112,8 @@ def _alarm(
         links = [[context.link(name, view="checkpoints", checkpoint=name), " "] for name in lost[:5]]
         alarms.append(notice(told, links, "Such a checkpoint is skipped when the run is resumed.", kind="bad"))
     if leaked:
-        told = f"{many(len(leaked), 'snapshot')} leaked{in_bytes(amount(leaked))}: no kept checkpoint needs it. "
+        number = f"{many(len(leaked), 'snapshot')} leaked{in_bytes(amount(leaked))}"
+        told = f"{number}: there, and needed by no kept checkpoint. "
         command = f"swe-sdk snapshots --reap {row.path}"
         alarms.append(notice(told, el("code", command), copy_button(command), kind="warn"))
     return join(alarms) if alarms else None
@@ -122,7 +123,7 @@ def _stats(snapshots: Sequence[SnapshotRow], stands: Mapping[str, Standing]) -> 
     numbers, amounts = Counter[str](), Counter[str]()
     for each in snapshots:
         numbers[stands[each.snapshot_id]] += 1
-        amounts[stands[each.snapshot_id]] += each.size_bytes
+        amounts[stands[each.snapshot_id]] += each.size_bytes or 0
     shared = sum(len(each.referenced_by) > 1 for each in snapshots)
     pairs: list[tuple[str, Child]] = [
         (word, [count(numbers[word]), el("small", f" {size(amounts[word])}") if amounts[word] else None])

@@ -15,8 +15,9 @@ from swe_sdk.dashboard.rollout.steps import steps_tab
 from swe_sdk.dashboard.rollout.subject import Subject
 from swe_sdk.dashboard.rollout.verdicts import verdicts_tab
 from swe_sdk.dashboard.show import count, pill
+from swe_sdk.dashboard.state import State
 from swe_sdk.dashboard.view import View
-from swe_sdk.dashboard.views.rollouts import sort_of
+from swe_sdk.dashboard.views.rollouts import among_of, runs_among, sort_of
 from swe_sdk.errors import SweError
 from swe_sdk.store.rows import RolloutRow
 
@@ -50,21 +51,22 @@ def _head(subject: Subject) -> Html:
 def _neighbours(subject: Subject) -> list[Html]:
     """The ones before and after it in the list that it was chosen from."""
     sort, is_down = sort_of(subject.context)
-    chosen = subject.context.state.filter
+    chosen = _list(subject).filter
     before, behind = subject.context.index.neighbours(
         subject.row.rollout_id, chosen, run=subject.row.run, sort=sort, descending=is_down
     )
     steps = (("← previous", before, "p"), ("next →", behind, "n"))
-    back = el("a", "list", href=f"?{_list(subject)}", cls="button ghost", title="the list, as it was filtered")
+    back = el("a", "list", href=f"?{_list(subject).query}", cls="button ghost", title="the list, as it was filtered")
     return [_step(subject, *step) for step in steps] + [back]
 
 
 def _step(subject: Subject, label: str, row: RolloutRow | None, shortcut: str) -> Html:
     if row is None:
         return el("span", label, cls="button ghost off", aria_disabled="true")
+    among = among_of(_list(subject).run, row.run)
     where = subject.context.state.model_copy(
         update={"rollout": row.rollout_id, "run": (row.run,), "attempt": None, "page": 1, "more": {}}
-    )
+    ).but(among=among)
     return el(
         "a",
         label,
@@ -75,9 +77,11 @@ def _step(subject: Subject, label: str, row: RolloutRow | None, shortcut: str) -
     )
 
 
-def _list(subject: Subject) -> str:
+def _list(subject: Subject) -> State:
+    """The list that it was chosen from."""
+    state = subject.context.state
     cleared: dict[str, object] = {"view": "rollouts", "rollout": "", "attempt": None, "tab": "", "page": 1, "more": {}}
-    return subject.context.state.model_copy(update=cleared).query
+    return state.model_copy(update={**cleared, "run": runs_among(state.get("among"), subject.row.run)})
 
 
 def _tabs(subject: Subject, chosen: str) -> Html:
@@ -89,7 +93,8 @@ def _tabs(subject: Subject, chosen: str) -> Html:
     }
     links = []
     for name in _TABS:
-        where = subject.context.state.model_copy(update={"tab": name, "page": 1, "more": {}})
+        among = subject.context.state.get("among")
+        where = subject.context.state.model_copy(update={"tab": name, "page": 1, "more": {}}).but(among=among)
         small = el("small", numbers[name]) if numbers.get(name) else None
         current = "page" if name == chosen else None
         links.append(el("a", name, small, href=f"?{where.query}", aria_current=current))

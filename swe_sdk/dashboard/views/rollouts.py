@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import cast, get_args
 
 from swe_sdk.dashboard.components import (
@@ -24,7 +23,7 @@ from swe_sdk.dashboard.forms import choice_field, clear_link, filter_form, searc
 from swe_sdk.dashboard.show import ago, count, percent, pill, reward, seconds
 from swe_sdk.dashboard.view import View
 from swe_sdk.store.events import RolloutStage
-from swe_sdk.store.filters import SORT_COLUMNS, GroupColumn, RolloutFilter, SortColumn
+from swe_sdk.store.filters import SORT_COLUMNS, GroupColumn, SortColumn
 from swe_sdk.store.rows import GroupRow, RolloutRow
 
 _CHOICES: tuple[tuple[GroupColumn, str, str], ...] = (
@@ -39,6 +38,7 @@ _CHOICES: tuple[tuple[GroupColumn, str, str], ...] = (
 """Column, how its menu is called, and the table of its colours."""
 _DEFAULT_SORT = "-updated_at"
 _CSV_PAGE = 2000
+_ALL_RUNS = "*"
 _STAGES: tuple[str, ...] = get_args(RolloutStage)
 
 
@@ -73,7 +73,7 @@ def _render(context: Context) -> Html:
     )
     head = heading("Rollouts", _told(context, groups), csv_link(context, "rollouts"))
     below = pager(context, total, what="rollouts")
-    return join(head, _numbers(groups), _filters(context), rows, below)
+    return join(head, _numbers(context, groups), _filters(context), rows, below)
 
 
 def _told(context: Context, groups: Sequence[GroupRow]) -> str:
@@ -81,34 +81,40 @@ def _told(context: Context, groups: Sequence[GroupRow]) -> str:
     return f"{count(sum(group.rollouts for group in groups))} of {cut(runs, 120)}"
 
 
-def _numbers(groups: Sequence[GroupRow]) -> Html:
-    """What is shown, counted; the mean is over what was graded, and says so."""
+_UNDER_WAY = ("running", "parked", "retrying")
+
+
+def _numbers(context: Context, groups: Sequence[GroupRow]) -> Html:
+    """What is shown, counted, each number a link to its rollouts; the mean is over what was graded, and says so."""
     by_status = {group.value: group.rollouts for group in groups}
     resolved, unresolved = by_status.get("resolved", 0), by_status.get("unresolved", 0)
     graded = resolved + unresolved
     mean = resolved / graded if graded else None
     over = graded + by_status.get("masked", 0)
+
+    def those(*statuses: str) -> Child:
+        number = sum(by_status.get(each, 0) for each in statuses)
+        return context.link(count(number), status=statuses, cls="plain") if number else count(number)
+
     pairs: list[tuple[str, Child]] = [
         ("mean reward", [reward(mean), el("small", f" over {count(graded)} graded")]),
-        ("resolved", count(resolved)),
-        ("unresolved", count(unresolved)),
-        ("masked", [count(by_status.get("masked", 0)), el("small", f" {percent(by_status.get('masked', 0), over)}")]),
-        ("stopped", count(by_status.get("stopped", 0))),
-        ("under way", count(sum(by_status.get(each, 0) for each in ("running", "parked", "retrying")))),
-        ("queued", count(by_status.get("queued", 0))),
+        ("resolved", those("resolved")),
+        ("unresolved", those("unresolved")),
+        ("masked", [those("masked"), el("small", f" {percent(by_status.get('masked', 0), over)}")]),
+        ("stopped", those("stopped")),
+        ("under way", those(*_UNDER_WAY)),
+        ("queued", those("queued")),
     ]
     return el("section", stats(*pairs), cls="card")
 
 
 def _filters(context: Context) -> Html:
-    of_runs = RolloutFilter(run=context.state.run)
     fields: list[Child] = [search_field(context, "part of a task's name")]
     for column, label, colours in _CHOICES:
         if column == "run" and len(context.all_runs) == 1:
             continue
-        among = RolloutFilter() if column == "run" else of_runs
-        groups = context.once(("choices", column, among.run), partial(context.index.groups, column, among))
-        options = [(group.value, _shown(colours, group.value), group.rollouts) for group in groups if group.value]
+        counts = context.counts(column, () if column == "run" else context.state.run)
+        options = [(value, _shown(colours, value), number) for value, number in counts]
         if options or getattr(context.state, column):
             fields.append(choice_field(context, column, label, options[:200]))
     fields.append(clear_link(context))
@@ -123,7 +129,17 @@ def _shown(colours: str, value: str) -> Child:
 def _href(context: Context, row: RolloutRow) -> str:
     """The rollout, with the filters of this page: its neighbours are those of the list."""
     state = context.state.but(view="rollout", run=(row.run,), rollout=row.rollout_id)
-    return f"?{state.query}"
+    return f"?{state.but(among=among_of(context.state.run, row.run)).query}"
+
+
+def among_of(runs: Sequence[str], run: str) -> str | None:
+    """How the page of a rollout remembers which runs the list was about, if it was not about its own alone."""
+    return None if tuple(runs) == (run,) else "/".join(runs) or _ALL_RUNS
+
+
+def runs_among(among: str, run: str) -> tuple[str, ...]:
+    """The runs of that list again."""
+    return (run,) if not among else () if among == _ALL_RUNS else tuple(among.split("/"))
 
 
 def _columns(context: Context) -> list[Column[RolloutRow]]:

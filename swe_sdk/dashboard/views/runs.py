@@ -9,6 +9,7 @@ from swe_sdk.dashboard.components import Column, amounts, bar, card, csv_link, e
 from swe_sdk.dashboard.context import Context
 from swe_sdk.dashboard.escape import Html, cut, el, join
 from swe_sdk.dashboard.forms import filter_form, one_of_field, search_field
+from swe_sdk.dashboard.parts.parked import parked_mark
 from swe_sdk.dashboard.run_state import RunState, eta, finished, planned, state_of
 from swe_sdk.dashboard.show import ago, count, percent, reward, tone
 from swe_sdk.dashboard.state import State
@@ -121,7 +122,7 @@ def _sorted(context: Context, lines: list[_Line]) -> list[_Line]:
 
 def _columns(context: Context) -> list[Column[_Line]]:
     return [
-        Column("run", lambda line: cut(line.run.name or line.run.run, 60), sort="run", cls="narrow"),
+        Column("run", _name, sort="run", cls="narrow"),
         Column("state", lambda line: line.state.pill),
         Column("agent", _agent, sort="agent", cls="narrow"),
         Column("progress", _progress, cls="bar-cell grow"),
@@ -129,21 +130,33 @@ def _columns(context: Context) -> list[Column[_Line]]:
         Column(
             "reward", _reward, sort="reward", cls="num", hint="mean over what was measured: masked ones are left out"
         ),
-        Column("masked", _masks, sort="masked"),
+        Column("masked", _masks, sort="masked", hint="why, and what to do about it"),
         Column("started", lambda line: ago(line.run.started_at), sort="started"),
         Column("", lambda line: _compare(context, line.run)),
     ]
 
 
+def _name(line: _Line) -> Html:
+    return el("span", cut(line.run.name or line.run.run, 60), title=line.run.run)
+
+
 def _agent(line: _Line) -> Html:
-    return el("span", cut(line.run.agent or line.run.source, 40), el("span", f" {cut(line.run.model, 40)}", cls="dim"))
+    agent, model = cut(line.run.agent or line.run.source, 40), cut(line.run.model, 40)
+    return el("span", agent, el("span", f" {model}", cls="dim"), title=f"{agent} {model}")
 
 
 def _progress(line: _Line) -> Html:
     parts = [("status", status, float(number)) for status, number in _in_order(line.run.counts)]
     told = ", ".join(f"{number} {status}" for status, number in _in_order(line.run.counts))
     left = el("small", "ends ", ago(line.eta), cls="dim") if line.eta is not None else None
-    return el("span", bar(parts, total=float(planned(line.run)), label=told), left, cls="stacked")
+    stands = parked_mark([line.run])
+    return el(
+        "span",
+        bar(parts, total=float(planned(line.run)), label=told),
+        el("small", stands) if stands else None,
+        left,
+        cls="stacked",
+    )
 
 
 def _in_order(counts: dict[str, int]) -> list[tuple[str, int]]:
@@ -159,12 +172,14 @@ def _reward(line: _Line) -> Html:
     return el("span", reward(line.run.reward_mean), title=f"over {line.run.graded:,} graded rollouts")
 
 
-def _masks(line: _Line) -> Html:
+def _masks(line: _Line) -> Html | None:
     """The most frequent kind, and how many there are of the others, which are named where it is pointed at."""
     shown = amounts((kind.replace("_", " "), number, tone("mask", kind)) for kind, number in line.masks[:_MOST_KINDS])
     others = sum(number for _kind, number in line.masks[_MOST_KINDS:])
     told = ", ".join(f"{number} {kind.replace('_', ' ')}" for kind, number in line.masks)
-    return el("span", shown, el("small", f" +{count(others)}", cls="dim") if others else None, title=told or None)
+    more = el("small", f" +{count(others)}", cls="dim") if others else None
+    target = State(view="masks", run=(line.run.run,))
+    return el("a", shown, more, href=f"?{target.query}", title=told) if line.masks else None
 
 
 def _compare(context: Context, run: RunRow) -> Html:
