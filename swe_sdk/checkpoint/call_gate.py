@@ -41,8 +41,8 @@ class ModelGate(Protocol):
     def release(self) -> None:
         """Everything goes on."""
 
-    def drop(self, rollout_id: str | None = None) -> int:
-        """Break off undelivered calls; how many."""
+    def drop(self, rollout_id: str | None = None, *, up_to: int | None = None) -> int:
+        """Break off undelivered calls: of one rollout, or all; of its attempts up to one, or all. How many."""
 
     def calls(self, rollout_id: str | None = None) -> Sequence[CallView]:
         """Calls under way."""
@@ -157,9 +157,10 @@ class CallGate:
         self.is_held = False
         self.changes.notify()
 
-    def drop(self, rollout_id: str | None = None) -> int:
+    def drop(self, rollout_id: str | None = None, *, up_to: int | None = None) -> int:
         """See :class:`ModelGate`."""
-        dropped = [call for call in self.calls(rollout_id) if not call.is_delivered]
+        calls = [call for call in self.calls(rollout_id) if up_to is None or call.attempt <= up_to]
+        dropped = [call for call in calls if not call.is_delivered]
         for call in dropped:
             call.scope.cancel()
         return len(dropped)

@@ -1,11 +1,7 @@
-"""The checkpoints of a run on disk: which are complete, which were dropped.
+"""The checkpoints of a run on disk: made complete, read, dropped.
 
-::
-
-    <directory>/<checkpoint id>/gym_checkpoint.json     written last: the checkpoint is complete
-                               /details.json            what people want to know of it
-                               /released.json           it was dropped; written before anything of it is freed
-                               /gym/...                 the records, see swe_sdk.checkpoint.store
+What lies where, and what it means, is said by :mod:`swe_sdk.store.checkpoints`; the records below ``gym`` by
+:mod:`swe_sdk.checkpoint.store`.
 
 Plain functions that block: call them in a thread.
 """
@@ -13,13 +9,12 @@ Plain functions that block: call them in a thread.
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import warnings
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import ValidationError, field_validator
 
 from swe_sdk.checkpoint import store
 from swe_sdk.checkpoint.codes import refuse
@@ -28,10 +23,7 @@ from swe_sdk.checkpoint.retention import Candidate
 from swe_sdk.errors import CheckpointError
 from swe_sdk.files import write_atomic
 from swe_sdk.model.record import Record
-
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_NUMBER = re.compile(r"checkpoint-([0-9]{1,9})-")
-COMPLETE, DETAILS, RELEASED = "gym_checkpoint.json", "details.json", "released.json"
+from swe_sdk.store.checkpoints import COMPLETE, DETAILS, RELEASED, Details, Saved, folders, look_at
 
 
 class BadCheckpoint(UserWarning):
@@ -62,31 +54,6 @@ class GymCheckpoint(Record):
         return tuple(episode for episodes in self.instances.values() for episode in episodes)
 
 
-class Details(Record):
-    """What people want to know of a checkpoint; nothing of it is needed to restore."""
-
-    number: int = Field(ge=1)
-    created_at: float
-    """Unix seconds."""
-    phases_s: dict[str, float] = Field(default_factory=dict)
-    """How long prepare, commit and resume took."""
-    records: dict[str, int] = Field(default_factory=dict)
-    bytes: dict[str, int] = Field(default_factory=dict)
-    """Both by participant."""
-    restarts: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Episodes it does not hold, by the participant that said so."""
-    score: float | None = None
-
-
-class Saved(Record):
-    """A checkpoint on disk."""
-
-    checkpoint_id: str
-    path: str
-    details: Details
-    status: Literal["complete", "released", "incomplete"]
-
-
 def complete(path: Path, checkpoint: GymCheckpoint, details: Details) -> None:
     """Declare a checkpoint complete; all of it is on disk when this returns."""
     path.mkdir(parents=True, exist_ok=True)
@@ -114,9 +81,7 @@ def read(path: Path) -> GymCheckpoint:
 
 def listing(directory: Path) -> list[Saved]:
     """All checkpoints, in the order in which they were saved; a folder by another name is none."""
-    found = directory.iterdir() if directory.is_dir() else ()
-    folders = [path for path in found if _ID.fullmatch(path.name) and path.is_dir()]
-    return sorted((_saved(path) for path in folders), key=lambda one: (one.details.number, one.checkpoint_id))
+    return sorted(map(look_at, folders(directory)), key=lambda one: (one.details.number, one.checkpoint_id))
 
 
 def newest(directory: Path) -> Path | None:
@@ -158,16 +123,3 @@ def mark_released(path: Path) -> None:
 def remove_records(path: Path) -> None:
     """Free the disk of a released checkpoint; who looks still finds when it was, and how large."""
     shutil.rmtree(path / "gym", ignore_errors=True)
-
-
-def _saved(path: Path) -> Saved:
-    if (path / COMPLETE).exists():
-        status: Any = "complete"
-    else:
-        status = "released" if (path / RELEASED).exists() else "incomplete"
-    try:
-        details = Details.model_validate_json((path / DETAILS).read_bytes())
-    except (OSError, ValidationError):  # one of NeMo Gym's has none
-        told = _NUMBER.match(path.name)
-        details = Details(number=max(1, int(told[1])) if told else 1, created_at=path.stat().st_mtime)
-    return Saved(checkpoint_id=path.name, path=str(path), details=details, status=status)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from anyio import to_thread
 from pydantic import Field
 
 from swe_sdk.checkpoint import catalog, messages
-from swe_sdk.checkpoint.catalog import Details, GymCheckpoint, Saved
+from swe_sdk.checkpoint.catalog import GymCheckpoint
 from swe_sdk.checkpoint.codes import refuse
 from swe_sdk.checkpoint.coordinator import Coordinator, Prepared, Released
 from swe_sdk.checkpoint.messages import EpisodeId
@@ -22,6 +22,7 @@ from swe_sdk.checkpoint.waiting import Clock
 from swe_sdk.errors import CheckpointError, CoordinationError
 from swe_sdk.model.ids import new_id
 from swe_sdk.model.record import Record
+from swe_sdk.store.checkpoints import Details, Saved
 
 _log = logging.getLogger("swe_sdk.checkpoint")
 RENEW_S, RENEW_AT_LEAST_S = 10.0, 0.01
@@ -61,6 +62,8 @@ class CheckpointController:
         self.settings = settings or ControllerSettings()
         self.last_released = Released()
         """What came of the last release; what failed is freed with the next one."""
+        self.on_saved: Callable[[Saved], None] = lambda _saved: None
+        """Hears of each checkpoint when it is complete, before anything that only older ones need is freed."""
         self._clock = clock
         self._lock = anyio.Lock()
         self._restored: str | None = None
@@ -114,8 +117,10 @@ class CheckpointController:
                     await to_thread.run_sync(catalog.discard_incomplete, path)
                 raise
             self._restored = None
+            saved = Saved(checkpoint_id=checkpoint_id, path=str(path), details=details, status="complete")
+            self.on_saved(saved)
             await self._release(await self._to_keep())
-            return Saved(checkpoint_id=checkpoint_id, path=str(path), details=details, status="complete")
+            return saved
 
     async def _save(self, checkpoint_id: str, number: int, score: float | None) -> Details:
         started, phases = time.monotonic(), dict[str, float]()

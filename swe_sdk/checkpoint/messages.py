@@ -22,10 +22,10 @@ CheckpointId = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[A-
 
 
 class EpisodeId(Record):
-    """One attempt of a rollout; attempts are numbered from 1."""
+    """One attempt of a rollout. Ours are numbered from 1, NeMo Gym's from 0, which it may leave out."""
 
     rollout_id: str = Field(min_length=1)
-    attempt: int = Field(ge=1)
+    attempt: int = Field(default=0, ge=0, strict=True)
 
     def __str__(self) -> str:
         return f"{self.rollout_id}#{self.attempt}"
@@ -35,7 +35,7 @@ class Request(Record):
     """The base of all requests; ``deadline_ts`` is absolute, in unix seconds."""
 
     checkpoint_id: CheckpointId
-    deadline_ts: FiniteFloat
+    deadline_ts: FiniteFloat = Field(strict=True)
 
 
 class PrepareRequest(Request):

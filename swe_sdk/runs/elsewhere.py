@@ -17,7 +17,7 @@ import anyio
 from anyio import to_thread
 from anyio.lowlevel import checkpoint
 
-from swe_sdk.errors import InputError, SweError
+from swe_sdk.errors import InputError, SandboxError, SweError
 from swe_sdk.executors.contract import Job, JobResult, Pool
 from swe_sdk.executors.lost import failure_of_job
 from swe_sdk.executors.make_ready import make_ready
@@ -25,10 +25,11 @@ from swe_sdk.executors.provider_ref import provider_ref
 from swe_sdk.executors.registry import ExecutorLike, is_local, opened
 from swe_sdk.grading.classify import Failure, classify, first_leaf
 from swe_sdk.model.ids import content_key
+from swe_sdk.model.outcome import Outcome
 from swe_sdk.model.policy import Stage
 from swe_sdk.progress import shown_progress
 from swe_sdk.rollouts.engine import queued_event
-from swe_sdk.rollouts.failures import POLICY_STAGES, failed_outcome
+from swe_sdk.rollouts.failures import POLICY_STAGES, failed_outcome, unrecorded_outcome
 from swe_sdk.rollouts.many import Planned
 from swe_sdk.rollouts.result import AttemptReport, RolloutResult
 from swe_sdk.runs.execute import Ending, Order, execute, ready_provider, started_event
@@ -111,10 +112,10 @@ class _Spread:
         self._setup, self._config = order.setup, order.setup.config
         self._run = str(writer.path)
         self._identity = [self._run, read_run(writer.path).created_at]
-        self._disk_is_full = False
+        self._disk_is_full = self._has_unrecorded = False
 
     async def work(self, on_result: Callable[[RolloutResult], None]) -> str | None:
-        """Until everything is finished (None), or why it was stopped before: ``deadline`` or ``no_space``."""
+        """Until everything is finished (None), or why it was not: ``deadline``, ``no_space`` or ``unrecorded``."""
         await self._queue()
         with anyio.move_on_after(self._config.deadline_s) as deadline:
             await make_ready(
@@ -130,7 +131,9 @@ class _Spread:
                 raise first_leaf(errors) from None
         if self._disk_is_full:
             return "no_space"
-        return "deadline" if deadline.cancelled_caught else None
+        if deadline.cancelled_caught:
+            return "deadline"
+        return "unrecorded" if self._has_unrecorded else None
 
     async def put_away(self) -> None:
         """Have the workers close their journals, and bring home what is not shared."""
@@ -152,6 +155,7 @@ class _Spread:
         self, planned: Planned, on_result: Callable[[RolloutResult], None], scope: anyio.CancelScope
     ) -> None:
         result = await self._rolled_out(planned)
+        self._has_unrecorded |= not result.is_recorded
         if result.outcome.mask is not None and result.outcome.mask.kind == "no_space" and not self._disk_is_full:
             self._disk_is_full = True  # the next ones would come to the same; resumed, they can be measured
             scope.cancel()
@@ -168,7 +172,7 @@ class _Spread:
             attempt = max(attempt, await to_thread.run_sync(last_attempt, self._writer.path, planned.rollout_id))
             result = await self._masked(planned, attempt, failure, is_last=left == 0)
             mask = result.outcome.mask
-            if left == 0 or mask is None or not mask.retryable:
+            if left == 0 or mask is None or not mask.retryable or not result.is_recorded:
                 return result
             attempt, left = attempt + 1, left - 1
 
@@ -207,14 +211,12 @@ class _Spread:
         """An attempt that gave no answer, written down for the worker that could not."""
         outcome = failed_outcome(planned.task, self._setup.policy, self._config.provider, failure)
         again = not is_last and outcome.mask is not None and outcome.mask.retryable
-        told = {"rollout_id": planned.rollout_id, "attempt": attempt}
-        await self._writer.append_async(OutcomeReached(**told, outcome=outcome))
-        await self._writer.append_async(
-            AttemptEnded(**told, reason=failure.kind, message=failure.reason, will_retry=again)
-        )
-        if not again:
-            ended = RolloutEnded(**told, status=outcome.status, reward=outcome.reward, reason=outcome.reason)
-            await self._writer.append_async(ended)
+        is_recorded = True
+        try:
+            await self._write_down(planned.rollout_id, attempt, outcome, failure, again=again)
+        except (SandboxError, OSError) as error:
+            is_recorded = False
+            outcome = unrecorded_outcome(planned.task, self._setup.policy, self._config.provider, outcome, error)
         return RolloutResult(
             rollout_id=planned.rollout_id,
             instance_id=planned.task.instance_id,
@@ -224,4 +226,17 @@ class _Spread:
             agent_version=self._setup.agent.version,
             outcome=outcome,
             attempts=(AttemptReport(attempt=attempt, mask=outcome.mask),),
+            is_recorded=is_recorded,
         )
+
+    async def _write_down(
+        self, rollout_id: str, attempt: int, outcome: Outcome, failure: Failure, *, again: bool
+    ) -> None:
+        told = {"rollout_id": rollout_id, "attempt": attempt}
+        await self._writer.append_async(OutcomeReached(**told, outcome=outcome))
+        await self._writer.append_async(
+            AttemptEnded(**told, reason=failure.kind, message=failure.reason, will_retry=again)
+        )
+        if not again:
+            ended = RolloutEnded(**told, status=outcome.status, reward=outcome.reward, reason=outcome.reason)
+            await self._writer.append_async(ended)

@@ -20,7 +20,7 @@ from swe_sdk.rollouts.ports import Verifier
 from swe_sdk.rollouts.result import RolloutResult
 from swe_sdk.rollouts.verifier import LocalVerifier
 from swe_sdk.runs.model_way import opened_model, require_model, require_way
-from swe_sdk.runs.setup import Setup, rollout_budget, rollout_settings, run_limits
+from swe_sdk.runs.setup import Setup, terms
 from swe_sdk.sandbox.contract import SandboxProvider
 from swe_sdk.sandbox.registry import get_provider
 from swe_sdk.store.events import RunEnded, RunStarted
@@ -107,12 +107,9 @@ async def execute(order: Order, provider: SandboxProvider, writer: RunWriter, *,
                 results = await run_many(
                     keeper.planned,
                     setup.agent,
-                    limits=run_limits(setup.config),
+                    **terms(setup, provider.name),
                     deadline_s=setup.config.deadline_s,
                     provider=provider,
-                    budget=rollout_budget(setup.config),
-                    settings=rollout_settings(setup.config, provider.name),
-                    policy=setup.policy,
                     verifier=verifier,
                     model=model,
                     journal=writer,

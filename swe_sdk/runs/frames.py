@@ -87,7 +87,7 @@ SNAPSHOTS = (
     Column("rollout_id", "text", "whose sandbox it is"),
     Column("attempt", "int", "of that rollout"),
     Column("provider", "text", "sandbox provider, which keeps it"),
-    Column("size_bytes", "int", "what it takes up"),
+    Column("size_bytes", "int", "what it takes up; missing where it was not measured"),
     Column("seconds", "float", "that it took to make it, in s"),
     Column("taken_at", "time", "when it was made"),
     Column("released_at", "time", "when it was deleted; missing while it is there"),

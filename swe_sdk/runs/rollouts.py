@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, ValuesView
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from collections.abc import Collection, Iterator, Mapping, ValuesView
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, overload
 
 from pydantic import ValidationError
 
 from swe_sdk.errors import InputError, UnknownRollout, did_you_mean
 from swe_sdk.model.columns import frame_of
+from swe_sdk.model.policy import FailureKind, Stage
+from swe_sdk.recipes.registry import recipe_names
 from swe_sdk.runs.frames import ROLLOUTS
 from swe_sdk.runs.rollout import Rollout
+from swe_sdk.sandbox.registry import provider_names
 from swe_sdk.shown import Shown, from_notebook
-from swe_sdk.store.filters import RolloutFilter, SortColumn
+from swe_sdk.store.filters import GroupColumn, RolloutFilter, SortColumn
 from swe_sdk.store.index import RunIndex
 from swe_sdk.store.plotted import TaskCount
 from swe_sdk.store.rows import RolloutRow
@@ -40,16 +43,31 @@ class Rollouts(Shown, Mapping[str, Rollout]):
         """Those for which all conditions hold; a tuple or list means any of its values.
 
         Conditions are the fields of :class:`~swe_sdk.store.filters.RolloutFilter`: ``status``, ``mask_kind``,
-        ``instance_id``, ``text`` (a part of the instance id), ``final``, ... Raises ``InputError``.
+        ``instance_id``, ``text`` (a part of the instance id), ``final``, ... Raises ``InputError``, also for a kind or
+        stage of masks, a family or a provider that neither the SDK nor this run knows: nothing would be found.
         """
         for key in conditions.keys() - RolloutFilter.model_fields.keys():
             raise InputError(f"unknown condition {key!r}", remedy=did_you_mean(key, RolloutFilter.model_fields))
         told = {key: _any_of(key, value) for key, value in conditions.items()}
         try:
-            return Rollouts(self._index, RolloutFilter.model_validate({**self._chosen.model_dump(), **told}))
+            chosen = RolloutFilter.model_validate({**self._chosen.model_dump(), **told})
         except ValidationError as error:
             first = error.errors()[0]
             raise InputError(f"{first['loc'][0]}={conditions.get(str(first['loc'][0]))!r}: {first['msg']}") from None
+        for column, known in vocabularies().items():
+            if column in told:
+                self._require_known(column, getattr(chosen, column), known)
+        return Rollouts(self._index, chosen)
+
+    def _require_known(self, column: GroupColumn, values: tuple[str, ...], known: Collection[str]) -> None:
+        """Imported runs have words of their own; those that occur are as good as ours."""
+        if all(value.partition("@")[0] in known for value in values):  # a family may name its rules: "swe-bench@nested"
+            return
+        here = RolloutFilter(run=self._chosen.run)
+        words = {*known, *(group.value for group in self._index.groups(column, here) if group.value)}
+        for value in values:
+            if value not in words:
+                raise InputError(f"unknown {column} {value!r}", remedy=f"known: {', '.join(sorted(words))}")
 
     def page(
         self, number: int = 1, size: int = 50, *, sort: SortColumn = "queued_at", descending: bool = False
@@ -156,6 +174,16 @@ class Rollouts(Shown, Mapping[str, Rollout]):
 
     def __repr__(self) -> str:
         return f"<{len(self)} rollouts>"
+
+
+def vocabularies() -> dict[GroupColumn, Collection[str]]:
+    """The words that a condition may have wherever they occur; what is not here may be anything."""
+    return {
+        "mask_kind": get_args(FailureKind),
+        "mask_stage": get_args(Stage),
+        "family": recipe_names(),
+        "provider": provider_names(),
+    }
 
 
 def _any_of(key: str, value: Any) -> Any:

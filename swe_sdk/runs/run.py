@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from swe_sdk.config.model import RunConfig
-from swe_sdk.errors import InputError, PrerequisiteError
+from swe_sdk.errors import InputError, PrerequisiteError, RunClosed
 from swe_sdk.metrics.facts import FactStatus, RolloutFacts
 from swe_sdk.metrics.summary import RunMetrics, run_metrics
 from swe_sdk.model.budget import Budget
@@ -41,7 +41,8 @@ class Run(Shown):
     """One run directory. Everything is read when it is asked for, so that a run that goes on is seen going on.
 
     ``run.rollouts["<id>"]`` is one rollout, ``run.metrics`` the numbers, ``run.to_frame()`` a row a rollout. Nothing
-    here changes the run. May be closed, or used in a ``with`` block; may be used by any thread.
+    here changes the run. May be closed, or used in a ``with`` block; may be used by any thread. Whatever is asked of a
+    closed one raises ``RunClosed``.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -210,7 +211,11 @@ class Run(Shown):
         return f"{', '.join(told)}{f' ({kinds})' if kinds else ''} of {row.rollouts}{mean}"
 
     def __repr__(self) -> str:
-        return f"<Run {self.path.name}: {one_line(self._line, 300)}>"
+        try:
+            line = one_line(self._line, 300)
+        except RunClosed:
+            line = "closed"
+        return f"<Run {self.path.name}: {line}>"
 
     # -- closing -----------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
@@ -158,6 +158,26 @@ def run_limits(config: RunConfig) -> RunLimits:
     """How much happens at once."""
     return RunLimits(
         episodes=config.limit, boxes=config.max_boxes, creates=config.max_creates, model_calls=config.max_model_calls
+    )
+
+
+class Terms(TypedDict):
+    """What the engine is told of a run, in this process as on a worker's node."""
+
+    limits: RunLimits
+    budget: Budget
+    settings: RolloutSettings
+    policy: Policy
+
+
+def terms(setup: Setup, provider: str) -> Terms:
+    """As configured; ``provider`` is the name of the one that was chosen."""
+    config = setup.config
+    return Terms(
+        limits=run_limits(config),
+        budget=rollout_budget(config),
+        settings=rollout_settings(config, provider),
+        policy=setup.policy,
     )
 
 

@@ -23,7 +23,7 @@ from swe_sdk.rollouts.many import Planned
 from swe_sdk.runs.execute import Order, opened_verifier, ready_provider
 from swe_sdk.runs.folder import RunPlan
 from swe_sdk.runs.model_way import opened_model
-from swe_sdk.runs.setup import from_plan, rollout_budget, rollout_settings, run_limits
+from swe_sdk.runs.setup import from_plan, terms
 from swe_sdk.store.writer import RunWriter
 
 ROLL_OUT, PUT_AWAY = f"{__name__}:carry_out_rollout", f"{__name__}:put_run_away"
@@ -85,11 +85,8 @@ async def _opened_run(order: RolloutOrder, task: Task, place: Place) -> AsyncIte
                 opened_model(setup, writer) as model,
                 shared_by_run(
                     setup.agent,
+                    **terms(setup, provider.name),
                     provider=provider,
-                    limits=run_limits(setup.config),
-                    budget=rollout_budget(setup.config),
-                    settings=rollout_settings(setup.config, provider.name),
-                    policy=setup.policy,
                     verifier=verifier,
                     model=model,
                     journal=writer,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from swe_sdk.store.database import Database
 from swe_sdk.store.filters import RolloutFilter, where
+from swe_sdk.store.rows import RolloutStatus
 from swe_sdk.store.sum_rows import BudgetBin, RunBudget, UnderWay
 
 
@@ -13,14 +16,17 @@ def budget_bins(db: Database, chosen: RolloutFilter, bins: int) -> list[BudgetBi
     The last of the ``bins`` is for those that have spent all of it.
     """
     condition = where(chosen).also("r.total_s > 0")
-    rows = db.rows(
-        "SELECT CASE WHEN r.spent_s >= r.total_s THEN ?1 - 1 "
-        "ELSE min(CAST(r.spent_s * (?1 - 1) / r.total_s AS INTEGER), ?1 - 2) END AS bin, "
-        f"r.status, count(*) AS rollouts FROM rollouts AS r WHERE {condition.sql} "
-        "GROUP BY bin, r.status ORDER BY bin, r.status",
+    rows = db.rows(  # grouped as an index has them, and counted here: to sort rows by their bin takes ten times as long
+        "SELECT r.status, group_concat(CASE WHEN r.spent_s >= r.total_s THEN ?1 - 1 "
+        "ELSE min(CAST(r.spent_s * (?1 - 1) / r.total_s AS INTEGER), ?1 - 2) END) AS bins "
+        f"FROM rollouts AS r WHERE {condition.sql} GROUP BY r.rn, r.status",
         (bins, *condition.parameters),
     )
-    return [BudgetBin.model_validate(dict(row)) for row in rows]
+    counts: Counter[tuple[str, RolloutStatus]] = Counter()
+    for status, numbers in rows:
+        counts.update((each, status) for each in numbers.split(","))
+    found = [BudgetBin(bin=int(bin), status=status, rollouts=number) for (bin, status), number in counts.items()]
+    return sorted(found, key=lambda each: (each.bin, each.status))
 
 
 def run_budgets(db: Database, chosen: RolloutFilter) -> list[RunBudget]:

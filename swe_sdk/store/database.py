@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from swe_sdk.errors import IndexDamaged, InputError, NoSpace, PrerequisiteError
+from swe_sdk.errors import IndexDamaged, InputError, NoSpace, PrerequisiteError, RunClosed
 from swe_sdk.model.ids import new_id
 from swe_sdk.store.schema import LAST_INDEX, TABLES, index_statements
 
@@ -17,6 +17,7 @@ _LEAST_SQLITE = (3, 35)  # RETURNING
 _WAIT_S = 60.0
 _WAL_BYTES = 64 << 20
 _BROKEN = ("malformed", "not a database", "disk image", "corrupt")
+_OPEN_AGAIN = "open it again: swe.open_run, or swe_sdk.store.index.open_index"
 _LAST_INDEX = "SELECT 1 FROM sqlite_master WHERE name = ?"
 Parameters = Sequence[object] | dict[str, object]
 
@@ -27,16 +28,18 @@ class Database:
     Another process may have the same file open; one of them writes at a time. A file that turns out to be damaged is
     replaced by an empty one, to be filled again: whoever finds it gets ``IndexDamaged``, and the file is another one
     (``epoch``) from then on. ``NoSpace`` where the disk is full, ``InputError`` where there can be no such file,
-    ``PrerequisiteError`` where this Python's SQLite is too old.
+    ``PrerequisiteError`` where this Python's SQLite is too old, ``RunClosed`` after :meth:`close`.
+
+    ``about`` is what it is an index of.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, about: Path) -> None:
         if sqlite3.sqlite_version_info < _LEAST_SQLITE:
             why = f"the SQLite of this Python is {sqlite3.sqlite_version}, and too old to list runs"
             raise PrerequisiteError(why, remedy="use a Python with SQLite 3.35 or newer, such as those of uv")
-        self.path = path
+        self.path, self._about = path, about
         self.epoch = 0
-        self._has_indexes = False
+        self._has_indexes = self._is_closed = False
         self._write_lock, self._read_lock = threading.RLock(), threading.RLock()
         self._writer, self._reader = self._open()
 
@@ -59,7 +62,7 @@ class Database:
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """All queries within see the same state, whatever is written meanwhile."""
-        with self._read_lock:
+        with self._typed(), self._read_lock:
             self._reader.execute("BEGIN")
             try:
                 yield
@@ -105,6 +108,10 @@ class Database:
 
     def close(self) -> None:
         """Close both connections. A second call does nothing."""
+        self._is_closed = True
+        self._close()
+
+    def _close(self) -> None:
         with self._read_lock, self._write_lock:  # always in this order
             self._writer.close()
             self._reader.close()
@@ -121,12 +128,14 @@ class Database:
             if "disk is full" in str(error):
                 why = f"cannot write the index {self.path}: {error}"
                 raise NoSpace(why, remedy="free space, or set SWE_SDK_INDEX to another disk") from error
+            if self._is_closed:
+                raise RunClosed(f"{self._about} was closed", remedy=_OPEN_AGAIN) from error
             raise
 
     def _replace(self, epoch: int) -> None:
         with self._read_lock, self._write_lock:
             if self.epoch == epoch:
-                self.close()
+                self._close()
                 self._remove()
                 self._has_indexes = False
                 self._writer, self._reader = self._connect()

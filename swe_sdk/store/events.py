@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from swe_sdk.model.budget import Budget
 from swe_sdk.model.outcome import Mask, Outcome
@@ -34,6 +34,8 @@ Encoding = Literal["identity", "gzip"]
 _Seconds = Annotated[float, Field(ge=0)]
 _Count = Annotated[int, Field(ge=0, le=2**53)]
 _Attempt = Annotated[int, Field(ge=1, le=2**31)]
+_Measured = Annotated[_Count | None, BeforeValidator(lambda value: value or None)]
+"""None where nobody has measured it; older journals have 0 for that."""
 
 
 class Event(Record):
@@ -327,7 +329,8 @@ class SnapshotTaken(_OfCheckpoint):
     rollout_id: str = ""
     attempt: _Attempt | None = None
     provider: str = ""
-    size_bytes: _Count = 0
+    size_bytes: _Measured = None
+    """None = not measured: sealing a sandbox takes the same time however large it is, and measuring would not."""
     seconds: _Seconds = 0.0
 
 

@@ -121,9 +121,8 @@ class Fold:
         if not self._db.execute(st.QUEUED, row).rowcount:
             return
         self._db.execute(st.INSTANCE, (row["instance_id"],))
-        if row["tags"] != "{}":
-            self._db.execute("DELETE FROM tags WHERE rid = ?", (row["rid"],))
-            self._db.executemany("INSERT INTO tags VALUES (?, ?, ?)", [(row["rid"], *tag) for tag in tags.items()])
+        self._db.execute("DELETE FROM tags WHERE rid = ?", (row["rid"],))  # also where the newest word has none
+        self._db.executemany("INSERT INTO tags VALUES (?, ?, ?)", [(row["rid"], *tag) for tag in tags.items()])
 
     def _write_outcome(self, rid: int, attempt: int, outcome: Outcome, at: At) -> None:
         row = (rid, attempt, *_outcome_columns(outcome), at.jn, at.at, at.length, at.t, at.tie)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import warnings
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from swe_sdk.errors import IndexDamaged
@@ -19,11 +21,18 @@ from swe_sdk.store.layout import events_folder
 from swe_sdk.store.lines import BadLine, NewerLine, decode_line
 from swe_sdk.store.reading import RawLine, read_lines
 from swe_sdk.store.schema import RUN_TABLES, TABLES_OF_ROLLOUTS
-from swe_sdk.store.statements import JOURNAL_READ
+from swe_sdk.store.statements import JOURNAL_READ, NEW_JOURNAL
 
 _BATCH_BYTES = 8 << 20
 _BATCH_JOURNALS = 100
 _ANALYZE_EVERY = 20_000
+
+Told = Callable[[int, int], None]
+"""Hears how many bytes of journals are indexed by now, of how many that there were."""
+
+
+class JournalCut(UserWarning):
+    """A journal is shorter than it once was: somebody has cut it, and what it said after that is lost."""
 
 
 class _Tail(NamedTuple):
@@ -51,21 +60,25 @@ class Follower:
         self._torn: dict[tuple[int, int], int] = {}
         self._unanalyzed = 0
         self._batch_bytes = _BATCH_BYTES
+        self._taken_bytes = 0
+        self._looked_at: set[str] = set()
+        """Runs whose closed journals were looked at too: once is enough, since nobody writes them."""
 
-    def refresh(self) -> int:
-        """Index all that is on the disk now; returns how many lines that were."""
+    def refresh(self, told: Told | None = None) -> int:
+        """Index all that is on the disk now; returns how many lines that were. ``told`` hears how far it is."""
         with self._lock:
             try:
-                return self._refresh()
+                return self._refresh(told)
             except IndexDamaged:
-                return self._refresh()
+                return self._refresh(told)
 
-    def _refresh(self) -> int:
+    def _refresh(self, told: Told | None) -> int:
         runs = self._catalog.runs()
         known = self._known()
         for run in known.keys() - runs.keys():
             self._forget(known[run].rn)
-        count = sum(self._follow(known.get(run) or self._add_run(run, path), path) for run, path in runs.items())
+        hears = self._counting(told, runs, known)
+        count = sum(self._follow(known.get(run) or self._add_run(run, path), path, hears) for run, path in runs.items())
         self._unanalyzed += count
         if not self._db.has_indexes:
             self._db.build_indexes()
@@ -73,6 +86,15 @@ class Follower:
             self._db.analyze()
             self._unanalyzed = 0
         return count
+
+    def _counting(self, told: Told | None, runs: Mapping[str, Path], known: Mapping[str, _Known]) -> Callable[[], None]:
+        """Tells how far it is each time that it is called."""
+        if told is None:
+            return lambda: None
+        there = sum(size for path in runs.values() for _name, size in self._catalog.journals(path, frozenset()))
+        had = sum(row["offset"] for one in known.values() for row in one.journals.values())
+        self._taken_bytes = 0
+        return lambda: told(had + self._taken_bytes, max(there, had + self._taken_bytes))
 
     def _known(self) -> dict[str, _Known]:
         with self._db.snapshot():  # another process may add a run meanwhile
@@ -83,10 +105,12 @@ class Follower:
             known[row["run"]].journals[row["name"]] = row
         return known
 
-    def _add_run(self, run: str, run_dir: Path) -> _Known:
+    def _add_run(self, run: str, run_dir: Path, cut: Mapping[str, int] = MappingProxyType({})) -> _Known:
+        """``cut`` are journals of it that were longer once, and how long."""
         with self._db.writing() as db:
             db.execute("INSERT OR IGNORE INTO runs (run, path) VALUES (?, ?)", (run, str(run_dir)))
             rn = db.execute("SELECT rn FROM runs WHERE run = ?", (run,)).fetchone()["rn"]
+            db.executemany(NEW_JOURNAL, [(rn, name, _tie(name), size) for name, size in cut.items()])
         return _Known(run, rn, self._journals(rn))
 
     def _journals(self, rn: int) -> dict[str, sqlite3.Row]:
@@ -102,17 +126,24 @@ class Follower:
 
     # -- one run -----------------------------------------------------------------------------------------------------
 
-    def _follow(self, known: _Known, run_dir: Path) -> int:
+    def _follow(self, known: _Known, run_dir: Path, told: Callable[[], None]) -> int:
         total = 0
-        sizes = self._sizes(run_dir, known.journals)
+        is_new = known.run not in self._looked_at
+        sizes = self._sizes(run_dir, {} if is_new else known.journals)
+        cut: dict[str, int] = {}
         if _is_other(known.journals, sizes):
+            cut = _cut(known.journals, sizes)
             self._forget(known.rn)
-            known = self._add_run(known.run, run_dir)
+            known = self._add_run(known.run, run_dir, cut)
             sizes = self._sizes(run_dir, {})
+        if is_new or cut:
+            self._looked_at.add(known.run)
+            _warn(known, events_folder(run_dir))
         while tails := list(islice(self._tails(known, sizes, events_folder(run_dir)), _BATCH_JOURNALS)):
             with self._db.writing() as db:
                 count = self._take(db, known.rn, tails)
             total += count
+            told()
             known = known._replace(journals=self._journals(known.rn))
         return total
 
@@ -127,9 +158,8 @@ class Follower:
                 yield _Tail(row["jn"], folder / name, size)
 
     def _add_journal(self, rn: int, name: str) -> sqlite3.Row:
-        tie = zlib.crc32(name.encode("utf-8", "surrogateescape")) << 31
         with self._db.writing() as db:
-            db.execute("INSERT OR IGNORE INTO journals (rn, name, tie) VALUES (?, ?, ?)", (rn, name, tie))
+            db.execute(NEW_JOURNAL, (rn, name, _tie(name), None))
         return self._journals(rn)[name]
 
     def _take(self, db: sqlite3.Connection, rn: int, tails: list[_Tail]) -> int:
@@ -160,8 +190,27 @@ class Follower:
             else:
                 fold.add(line.event, At(line.t, row["tie"] + line.n, jn, at, len(data)))
         end = lines[-1].at + len(lines[-1].data) + 1
+        self._taken_bytes += end - row["offset"]
         db.execute(JOURNAL_READ, (end, len(lines), bad, newer, fold.owner, fold.is_closed, jn))
         fold.owner, fold.is_closed = None, False
+
+
+def _tie(name: str) -> int:
+    return zlib.crc32(name.encode("utf-8", "surrogateescape")) << 31
+
+
+def _cut(journals: Mapping[str, sqlite3.Row], sizes: Mapping[str, int]) -> dict[str, int]:
+    """Journals that are shorter than what was read of them, and how long they once were."""
+    lengths = {name: max(row["offset"], row["cut_at"] or 0) for name, row in journals.items()}
+    return {name: length for name, length in lengths.items() if 0 <= sizes.get(name, -1) < length}
+
+
+def _warn(known: _Known, folder: Path) -> None:
+    for row in known.journals.values():
+        if row["cut_at"] is not None:
+            told = f"{folder / row['name']} is shorter than it was ({row['cut_at']} bytes)"
+            remedy = "what is cut off is lost, unless it is put back from a copy"
+            warnings.warn(f"{told}: {remedy}", JournalCut, stacklevel=6)
 
 
 def _is_other(journals: Mapping[str, sqlite3.Row], sizes: Mapping[str, int]) -> bool:

@@ -20,6 +20,7 @@ def index_status(db: Database, root: Path) -> IndexStatus:
     unread = {_path(row): _size(_path(row)) - row["offset"] for row in journals}
     left = [_path(row) for row in journals if lives_still(row["owner"], row["name"]) is False]
     torn = [str(path) for path in left if unread[path] > 0]
+    cut = [str(_path(row)) for row in journals if row["cut_at"] is not None]
     system = file_system(root)
     bad, newer = (sum(row[name] for row in journals) for name in ("bad", "newer"))
     return IndexStatus(
@@ -31,13 +32,14 @@ def index_status(db: Database, root: Path) -> IndexStatus:
         newer_lines=newer,
         unread_bytes=sum(size for size in unread.values() if size > 0),
         torn=tuple(torn),
+        cut=tuple(cut),
         file_system=system.type,
         is_network=system.is_network,
-        notes=tuple(_notes(system, bad, newer, len(torn))),
+        notes=tuple(_notes(system, bad, newer, len(torn), cut)),
     )
 
 
-def _notes(system: FileSystem, bad: int, newer: int, torn: int) -> Iterator[str]:
+def _notes(system: FileSystem, bad: int, newer: int, torn: int, cut: list[str]) -> Iterator[str]:
     yield f"{system.type}: {system.promise}"
     if bad:
         yield f"{bad} lines of journals could not be read and were left out"
@@ -45,6 +47,8 @@ def _notes(system: FileSystem, bad: int, newer: int, torn: int) -> Iterator[str]
         yield f"{newer} lines were written by a newer swe_sdk and were left out: use that version"
     if torn:
         yield f"{torn} journals end in half a line: their writers were killed while they wrote it"
+    if cut:
+        yield f"journals are shorter than they were, and what is cut off is lost: {', '.join(cut)}"
 
 
 def _path(row: sqlite3.Row) -> Path:

@@ -17,7 +17,7 @@ from swe_sdk.store.database import Database
 from swe_sdk.store.events import RolloutStage
 from swe_sdk.store.filesystem import local_index_folder
 from swe_sdk.store.filters import GroupColumn, RolloutFilter, SortColumn, where
-from swe_sdk.store.follow import Follower
+from swe_sdk.store.follow import Follower, Told
 from swe_sdk.store.frames import SUFFIX
 from swe_sdk.store.health import index_status
 from swe_sdk.store.index_files import index_file
@@ -46,37 +46,39 @@ from swe_sdk.store.rows import (
     VerdictRow,
 )
 from swe_sdk.store.run_rows import run_rows
-from swe_sdk.store.sum_rows import BudgetBin, MaskCell, MaskTimes, RunBudget, SnapshotTotals, UnderWay
+from swe_sdk.store.sum_rows import BudgetBin, Facet, MaskCell, MaskTimes, RunBudget, SnapshotTotals, UnderWay
 from swe_sdk.store.summaries import OneOf
 from swe_sdk.store.windows import WindowedFile
 
 ALL = RolloutFilter()
 
 
-def open_index(path: Path | str, *, index_dir: Path | str | None = None) -> RunIndex:
+def open_index(path: Path | str, *, index_dir: Path | str | None = None, told: Told | None = None) -> RunIndex:
     """Index a run directory, or all run directories in a directory, and open it for queries.
 
     The index is a file on a local disk (``index_dir``; default: ``paths.index_dir()``), shared by all processes that
     look at ``path``. It is made when it is missing, and can be deleted at any time; the run directory is only read.
-    The first time takes a second for each 100,000 events or so. Raises ``InputError`` where there is no such directory.
+    The first time takes a second for each 100,000 events or so; ``told`` hears how far it is, in bytes of journals, of
+    all that there are. Raises ``InputError`` where there is no such directory.
     """
-    return RunIndex(Path(path), Path(index_dir) if index_dir is not None else None)
+    return RunIndex(Path(path), Path(index_dir) if index_dir is not None else None, told)
 
 
 class RunIndex:
     """What is known of some runs, as of the last :meth:`refresh`. A context manager; any thread may use it.
 
     Writers are never locked or slowed. ``run`` may be left out wherever there is only one. Methods take milliseconds,
-    and raise ``UnknownRun`` and ``UnknownRollout`` for what is not there.
+    and raise ``UnknownRun`` and ``UnknownRollout`` for what is not there, ``RunClosed`` after :meth:`close`.
     """
 
-    def __init__(self, path: Path, index_dir: Path | None = None) -> None:
+    def __init__(self, path: Path, index_dir: Path | None = None, told: Told | None = None) -> None:
         self.path = path.absolute()
         catalog = Catalog(self.path)
-        self._db = Database(index_file(self.path, local_index_folder() if index_dir is None else index_dir))
+        file = index_file(self.path, local_index_folder() if index_dir is None else index_dir)
+        self._db = Database(file, about=self.path)
         self._follower = Follower(self._db, catalog)
         self._journals = details.Journals(self._db)
-        self.refresh()
+        self._follower.refresh(told)
 
     def __repr__(self) -> str:
         return f"RunIndex({str(self.path)!r})"
@@ -164,6 +166,10 @@ class RunIndex:
     def groups(self, by: GroupColumn, filter: RolloutFilter = ALL, *, limit: int = 1000) -> list[GroupRow]:
         """Counts, and mean reward over the graded, for each value of a column; the largest group first."""
         return summaries.groups(self._db, by, filter, limit)
+
+    def facets(self, filter: RolloutFilter = ALL) -> list[Facet]:
+        """Counts of all combinations of what rollouts are filtered by: those of any of its columns are sums of them."""
+        return summaries.facets(self._db, filter)
 
     def budget_totals(self, filter: RolloutFilter = ALL) -> BudgetTotals:
         """Sums of all budgets."""
@@ -315,8 +321,12 @@ class RunIndex:
     # -- checkpoints -------------------------------------------------------------------------------------------------
 
     def checkpoints(self, run: str | None = None) -> list[CheckpointRow]:
-        """Checkpoints of a run, or of all."""
+        """Checkpoints of a run, or of all. What lies on the disk says which are kept, and journals the rest."""
         return retention.checkpoints(self._db, None if run is None else self._rn(run))
+
+    def told_checkpoints(self, run: str | None = None) -> dict[str, str]:
+        """What the journals of a run say of the state of each checkpoint, by its id; they may lag behind the disk."""
+        return retention.told_checkpoints(self._db, self._rn(run))
 
     def checkpoint_phases(
         self, checkpoint_id: str | None = None, *, run: str | None = None

@@ -45,6 +45,11 @@ class Journal:
         """Whether nothing may be appended any more."""
         return self._fd < 0
 
+    @property
+    def size(self) -> int:
+        """Of the file, in bytes: what was appended so far."""
+        return self._size
+
     def append(self, event: Event, at: float | None = None) -> int:
         """Write one line; returns the size of the file with it, for :meth:`sync`.
 

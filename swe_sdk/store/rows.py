@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Generic, Literal, TypeVar
+from collections.abc import Iterable
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
 from swe_sdk.model.budget import Budget
 from swe_sdk.model.outcome import Mask
 from swe_sdk.model.record import Record
+from swe_sdk.shown import Shown, one_line
 from swe_sdk.store.events import ArtifactRole, Encoding, ModelCalled, RolloutStage, StepKind, StepTaken
 
 RolloutStatus = Literal["queued", "running", "parked", "retrying", "resolved", "unresolved", "masked", "stopped"]
 """The last four are final. *retrying*: an attempt was masked, and the next has not begun."""
 FINAL: tuple[RolloutStatus, ...] = ("resolved", "unresolved", "masked", "stopped")
 TestList = Literal["fail_to_pass", "pass_to_pass"]
+CheckpointState = Literal["saving", "kept", "released"]
 SnapshotState = Literal["kept", "released", "leaked", "violated"]
 
 
@@ -188,7 +191,7 @@ class BudgetRow(Record):
     queued_s: float = 0.0
 
 
-class StepRow(Record):
+class StepRow(Shown, Record):
     """One step of an agent. ``step`` is None where its journal is not there any more."""
 
     attempt: int
@@ -200,8 +203,15 @@ class StepRow(Record):
     tokens_out: int
     step: StepTaken | None = None
 
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:  # the whole of it is model_dump()'s to show
+        yield "n", self.n
+        yield "attempt", self.attempt
+        yield "kind", self.step_kind
+        yield "seconds", self.seconds
+        yield "summary", one_line(self.step.summary) if self.step is not None else None
 
-class ModelCallRow(Record):
+
+class ModelCallRow(Shown, Record):
     """One call of a model. ``call`` is None where its journal is not there any more."""
 
     attempt: int
@@ -212,6 +222,10 @@ class ModelCallRow(Record):
     tokens_in: int
     tokens_out: int
     call: ModelCalled | None = None
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        for name in ("model", "attempt", "status", "seconds", "tokens_in", "tokens_out"):
+            yield name, getattr(self, name)
 
 
 class ArtifactRow(Record):
@@ -235,7 +249,7 @@ class CheckpointRow(Record):
 
     run: str
     checkpoint_id: str
-    state: Literal["saving", "kept", "released"] = "saving"
+    state: CheckpointState = "saving"
     state_reason: str = ""
     saved_at: float | None = None
     path: str = ""
@@ -283,7 +297,8 @@ class SnapshotRow(Record):
     rollout_id: str = ""
     attempt: int | None = None
     provider: str = ""
-    size_bytes: int = 0
+    size_bytes: int | None = None
+    """None = not measured."""
     seconds: float = 0.0
     taken_at: float | None = None
     released_at: float | None = None
@@ -370,6 +385,8 @@ class IndexStatus(Record):
     """Written and not yet indexed, torn last lines included."""
     torn: tuple[str, ...] = ()
     """Journals of dead writers that end in half a line."""
+    cut: tuple[str, ...] = ()
+    """Journals that are shorter than they once were: what they said after that is lost."""
     file_system: str = ""
     is_network: bool = False
     notes: tuple[str, ...] = ()

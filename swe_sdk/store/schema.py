@@ -29,7 +29,8 @@ CREATE TABLE runs (
 CREATE TABLE journals (
     jn INTEGER PRIMARY KEY AUTOINCREMENT, rn INTEGER NOT NULL, name TEXT NOT NULL, tie INTEGER NOT NULL,
     offset INTEGER NOT NULL DEFAULT 0, lines INTEGER NOT NULL DEFAULT 0, bad INTEGER NOT NULL DEFAULT 0,
-    newer INTEGER NOT NULL DEFAULT 0, owner TEXT, is_closed INTEGER NOT NULL DEFAULT 0, UNIQUE (rn, name)
+    newer INTEGER NOT NULL DEFAULT 0, owner TEXT, is_closed INTEGER NOT NULL DEFAULT 0, cut_at INTEGER,
+    UNIQUE (rn, name)
 );
 """
 
@@ -122,7 +123,7 @@ CREATE TABLE checkpoint_rollouts (
 ) WITHOUT ROWID;
 CREATE TABLE snapshots (
     rn INTEGER, snapshot_id TEXT, checkpoint_id TEXT NOT NULL DEFAULT '', rollout_id TEXT NOT NULL DEFAULT '',
-    attempt INTEGER, provider TEXT NOT NULL DEFAULT '', size_bytes INTEGER NOT NULL DEFAULT 0,
+    attempt INTEGER, provider TEXT NOT NULL DEFAULT '', size_bytes INTEGER,
     seconds REAL NOT NULL DEFAULT 0, take_t REAL, take_tie INTEGER,
     release_reason TEXT NOT NULL DEFAULT '', release_t REAL, release_tie INTEGER, PRIMARY KEY (rn, snapshot_id)
 ) WITHOUT ROWID;

@@ -112,7 +112,8 @@ TOUCHED = (
     "ON CONFLICT (rid) DO UPDATE SET touched_at = max(touched.touched_at, excluded.touched_at)"
 )
 RUN_TOUCHED = "UPDATE runs SET updated_at = max(coalesce(updated_at, ?1), ?1), seq = ?2 WHERE rn = ?3"
+NEW_JOURNAL = "INSERT OR IGNORE INTO journals (rn, name, tie, cut_at) VALUES (?, ?, ?, ?)"
 JOURNAL_READ = """
-UPDATE journals SET offset = ?, lines = lines + ?, bad = bad + ?, newer = newer + ?,
-    owner = coalesce(?, owner), is_closed = max(is_closed, ?) WHERE jn = ?
+UPDATE journals SET offset = ?1, lines = lines + ?2, bad = bad + ?3, newer = newer + ?4,
+    owner = coalesce(?5, owner), is_closed = max(is_closed, ?6), cut_at = iif(cut_at > ?1, cut_at, NULL) WHERE jn = ?7
 """

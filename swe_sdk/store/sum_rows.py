@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from swe_sdk.model.record import Record
 from swe_sdk.store.events import RolloutStage
 from swe_sdk.store.rows import RolloutStatus
+
+
+class Facet(NamedTuple):
+    """Rollouts that have all of these in common."""
+
+    run: str
+    family: str
+    provider: str
+    agent: str
+    model: str
+    status: str
+    mask_kind: str | None
+    rollouts: int
 
 
 class MaskCell(Record):
@@ -88,10 +103,11 @@ class SnapshotTotals(Record):
     snapshots: int
     there: int
     """Not released."""
-    there_bytes: int
+    there_bytes: int | None
+    """Of those whose size is known; None where none is, as for ``leaked_bytes``."""
     released: int
     leaks: int
     """There, though no kept checkpoint needs them."""
-    leaked_bytes: int
+    leaked_bytes: int | None
     violations: int
     """Released, though a kept checkpoint needs them."""

@@ -10,6 +10,7 @@ from swe_sdk.model.outcome import Mask
 from swe_sdk.store.database import Database
 from swe_sdk.store.filters import GROUP_COLUMNS, RolloutFilter, Where, require_column, where
 from swe_sdk.store.rows import BudgetTotals, GroupRow, MaskRow, Page, StageSeconds
+from swe_sdk.store.sum_rows import Facet
 
 GRADED = ("resolved", "unresolved")
 """The statuses whose reward is a measurement."""
@@ -29,6 +30,19 @@ def groups(db: Database, by: str, chosen: RolloutFilter, limit: int) -> list[Gro
         (*condition.parameters, limit),
     )
     return [GroupRow.model_validate({**row, "value": _text(row["value"])}) for row in map(dict, rows)]
+
+
+def facets(db: Database, chosen: RolloutFilter) -> list[Facet]:
+    """Rollouts by all that they may be filtered by. Counts of any of it are sums of them."""
+    condition = where(chosen)
+    columns = "r.family, r.provider, r.agent, r.model, r.repo, r.mask_stage, r.status, r.mask_kind, r.rn"
+    rows = db.rows(  # grouped as an index has them: nothing is sorted
+        "SELECT r.rn, r.family, r.provider, r.agent, r.model, r.status, r.mask_kind, count(*) "
+        f"FROM rollouts AS r WHERE {condition.sql} GROUP BY {columns}",
+        condition.parameters,
+    )
+    runs = {row["rn"]: row["run"] for row in db.rows("SELECT rn, run FROM runs")}
+    return [Facet(runs[rn], *rest) for rn, *rest in rows if rn in runs]
 
 
 def budget_totals(db: Database, chosen: RolloutFilter) -> BudgetTotals:

@@ -72,6 +72,11 @@ class RunWriter:
         if event.durable and self._sync:
             await to_thread.run_sync(self._journal.sync, size)
 
+    async def sync_async(self) -> None:
+        """All that was appended before is on the disk when this returns, durable or not."""
+        if self._sync:
+            await to_thread.run_sync(self._journal.sync, self._journal.size)
+
     # -- artifacts ---------------------------------------------------------------------------------------------------
 
     def artifact(

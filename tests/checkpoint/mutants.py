@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 P = "participants"
+W, WT = "../server/control/workers", "../server/control/test_workers"
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,20 @@ MUTANTS = (
         '        fence="not newest",\n',
         '        fence="nothing",\n',
         "test_operations.py::test_ck4_a_late_release_of_an_older_checkpoint_calls_no_hook",
+    ),
+    Mutant(
+        "CK-4: an id that was never seen may release before anything was resumed",
+        "protocol/machine.py",
+        "not control.is_closed and call.checkpoint_id != control.newest:",
+        "not control.is_closed and control.newest and call.checkpoint_id != control.newest:",
+        "test_operations.py::test_a_release_under_an_id_that_was_never_seen",
+    ),
+    Mutant(
+        "a late retire breaks off calls of the next attempt",
+        f"{P}/model.py",
+        "self._gate.drop(name, up_to=attempt)",
+        "self._gate.drop(name)",
+        "test_model.py::test_a_retire_that_comes_late",
     ),
     Mutant(
         "CK-4: a late resume makes an older checkpoint the newest",
@@ -383,9 +398,51 @@ MUTANTS = (
     ),
     Mutant(
         "a checkpoint without its details counts as the oldest",
-        "catalog.py",
+        "../store/checkpoints.py",
         "number=max(1, int(told[1])) if told else 1",
         "number=1",
         "test_coordination.py::test_a_checkpoint_that_has_lost_its_details_keeps_its_place",
+    ),
+    Mutant(
+        "CK-14: restarts of workers are dropped",
+        f"{W}/gathering.py",
+        "restarts=tuple(dict.fromkeys(one for report in reports for one in report.restarts)),",
+        "restarts=own.restarts,",
+        f"{WT}.py::test_ck14_the_park_signal_reaches_every_worker_and_restarts_come_from_every_worker",
+    ),
+    Mutant(
+        "CK-14: the park signal does not reach every worker",
+        f"{W}/crew.py",
+        "for seat in list(self._seats.values()):",
+        "for seat in list(self._seats.values())[:1]:",
+        f"{WT}.py::test_ck14_the_park_signal_reaches_every_worker_and_restarts_come_from_every_worker",
+    ),
+    Mutant(
+        "CK-14: a report of an earlier close counts",
+        f"{W}/gathering.py",
+        "told.generation != gathering.generation or (",
+        "(",
+        f"{WT}_pure.py::test_a_report_of_an_earlier_close_changes_nothing",
+    ),
+    Mutant(
+        "CK-14: a worker that is lost holds nothing up",
+        f"{W}/gathering.py",
+        "lost = gathering.lost | {worker} if gathering.is_closed else gathering.lost",
+        "lost = gathering.lost",
+        f"{WT}_pure.py::test_who_joins_while_closed_must_report_and_who_is_lost_blocks_until_resumed",
+    ),
+    Mutant(
+        "CK-14: what was restored is given to two workers",
+        f"{W}/claims.py",
+        "saved = take_pending(self.pending, episode_id, task_digest)",
+        "saved = take_pending(dict(self.pending), episode_id, task_digest)",
+        f"{WT}_pure.py::test_what_was_restored_is_given_once_to_whoever_comes_first",
+    ),
+    Mutant(
+        "CK-14: an episode whose session is lost with a worker is held",
+        f"{W}/hub.py",
+        "restarts=self._sessions.restarts(self.marks)",
+        "restarts=()",
+        f"{WT}.py::test_a_worker_that_joins_while_closed_is_closed_and_one_that_is_lost_then_blocks",
     ),
 )

@@ -247,11 +247,11 @@ class Process:
             assert needed <= there, f"{one.checkpoint_id} needs {needed - there}"
 
     async def _watch_leases(self) -> None:
-        participants: list[Any] = list(self.house.coordinator.participants.values())
+        house = self.house
+        participants: list[BaseParticipant[Any]] = [house.episodes, house.model, house.agent, house.resources]
         while True:
             await anyio.sleep(0.5)
             for one in participants:
-                assert isinstance(one, BaseParticipant)
                 lease = one.control.lease_expires_at
                 assert lease is None or clock() <= lease + 1.5, f"{one.kind} is closed past its lease"
 

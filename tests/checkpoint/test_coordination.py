@@ -36,6 +36,7 @@ from swe_sdk.checkpoint.messages import (
 from swe_sdk.checkpoint.records import CheckpointRecord, EpisodeRecord, ModelRecord
 from swe_sdk.checkpoint.retention import Candidate, kept
 from swe_sdk.errors import CheckpointError, CoordinationError
+from swe_sdk.store.checkpoints import Details
 from swe_sdk.testing import FakeProvider
 from tests.checkpoint.house import House, KeepsNothing, ep, house, refused, seed, settled, within
 from tests.checkpoint.virtual import clock, simulated
@@ -460,7 +461,7 @@ def test_a_checkpoint_that_has_lost_its_details_keeps_its_place(tmp_path: Path) 
     for number in (1, 2, 3):
         name = f"checkpoint-{number:06d}-{3 - number}aaaaa"
         whole = GymCheckpoint(checkpoint_id=name, instances={"run": ()})
-        catalog.complete(tmp_path / name, whole, catalog.Details(number=number, created_at=0))
+        catalog.complete(tmp_path / name, whole, Details(number=number, created_at=0))
     (tmp_path / "checkpoint-000003-0aaaaa" / "details.json").write_bytes(b"{")
     newest = catalog.newest(tmp_path)
     assert newest is not None

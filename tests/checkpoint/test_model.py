@@ -55,6 +55,27 @@ async def test_new_calls_are_refused_and_admitted_ones_are_held_and_not_in_the_l
 
 
 @simulated
+async def test_a_retire_that_comes_late_breaks_off_no_call_of_the_next_attempt() -> None:
+    gate = CallGate()
+    async with ModelParticipant(gate=gate, rows=gate.rows, clock=clock) as house, anyio.create_task_group() as tasks:
+        done: list[int] = []
+
+        async def call(attempt: int) -> None:
+            async with gate.call(ep("r", attempt)) as one:
+                await anyio.sleep(5)
+                await one.deliver({"attempt": attempt})
+                done.append(attempt)
+
+        tasks.start_soon(call, 2)
+        await settled()
+        await retire(house, ep("r"), seconds=1)
+        await retire(house, ep("r"), seconds=1)
+        await anyio.sleep(10)
+    assert done == [2]
+    assert gate.rows.captured() == {ep("r", 2): [{"attempt": 2}]}
+
+
+@simulated
 async def test_only_a_reply_that_is_being_delivered_blocks() -> None:
     gate = CallGate()
     async with ModelParticipant(gate=gate, rows=gate.rows, clock=clock) as house, anyio.create_task_group() as tasks:

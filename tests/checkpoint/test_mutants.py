@@ -25,7 +25,7 @@ def test_every_criterion_has_a_defect_and_the_page_counts_them() -> None:
     page = (ROOT / "docs" / "checkpoints.md").read_text()
     assert f"puts {len(MUTANTS)} defects back" in page
     names = {mutant.name.split(":")[0] for mutant in MUTANTS}
-    assert {f"CK-{number}" for number in (*range(1, 13), 15)} <= names
+    assert {f"CK-{number}" for number in (*range(1, 13), 14, 15)} <= names
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
 
 

@@ -264,6 +264,42 @@ async def test_ck4_nothing_is_released_while_a_checkpoint_is_open(tmp_path: Path
 
 
 @simulated
+async def test_a_release_under_an_id_that_was_never_seen_does_nothing_and_leaves_no_trace(tmp_path: Path) -> None:
+    """It comes before its save has begun here, or late, after others: whenever that is, no hook hears of it."""
+    hooks = KeepsNothing()
+    async with ResourcesParticipant(hooks=hooks, clock=clock) as house:
+
+        async def comes(code: str) -> None:
+            before = house.control
+            for _again in range(2):
+                with refused(code):
+                    await release(house, "c3", [])
+            assert house.control == before
+
+        await comes("stale_checkpoint")
+        await cut(house, tmp_path, "c1")
+        await comes("stale_checkpoint")
+        await prepare(house, "c2")
+        await comes("invalid_phase")
+        await commit(house, tmp_path, "c2")
+        await comes("invalid_phase")
+        await resume(house, "c2")
+        await comes("stale_checkpoint")
+        await prepare(house, "lost", seconds=5)
+        await anyio.sleep(700)  # its coordinator is gone, and its lease has ended
+        await comes("stale_checkpoint")
+        assert hooks.released == []
+        await cut(house, tmp_path, "c3")  # the save comes after all, and now it may release
+        assert (await release(house, "c3", ["c3"])).released == 1
+    async with ResourcesParticipant(hooks=hooks, clock=clock) as house:
+        await restore(house, tmp_path, [], "c3")
+        with refused("invalid_phase"):
+            await release(house, "c4", [])
+        await resume(house, "c3")
+    assert hooks.released == [frozenset({"c3"})]
+
+
+@simulated
 async def test_ck8_release_reaches_the_hook_in_exported_mode_only(tmp_path: Path) -> None:
     for mode, calls in (("exported", 1), ("stateless", 0), ("restart_only", 0)):
         hooks = KeepsNothing(mode)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,16 +55,22 @@ async def stopped_when_saved(
     **options: object,
 ) -> None:
     """A run that is cancelled as soon as it has so many checkpoints that hold all of its rollouts at work."""
+    start = partial(aio.run, tasks, agent, provider=provider, path=path, progress=False, **options)  # type: ignore[arg-type]
+    await stopped_when(lambda: count_saved(path) >= saves, start)
+
+
+async def stopped_when(is_so: Callable[[], bool], work: Callable[[], Awaitable[object]]) -> None:
+    """Work that is cancelled as soon as something is so."""
     with anyio.CancelScope() as scope:
         async with anyio.create_task_group() as group:
 
             async def stop() -> None:
-                while count_saved(path) < saves:
+                while not is_so():
                     await anyio.sleep(0.02)
                 scope.cancel()
 
             group.start_soon(stop)
-            await aio.run(tasks, agent, provider=provider, path=path, progress=False, **options)  # type: ignore[arg-type]
+            await work()
             group.cancel_scope.cancel()
     assert scope.cancelled_caught, "it was finished before it could be stopped"
 
@@ -78,6 +85,11 @@ def count_saved(path: Path) -> int:
     }
     complete = {one["checkpoint_id"] for one in kinds if one["kind"] == "checkpoint_saved"}
     return len(found & complete)
+
+
+def all_saves(path: Path) -> int:
+    """Checkpoints of which the journal knows."""
+    return sum(one["kind"] == "checkpoint_saved" for one in events(path)) if path.is_dir() else 0
 
 
 def surviving_steps(path: Path, name: str) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -17,6 +18,9 @@ from swe_sdk.rollouts.live import LiveRollout, LiveRollouts
 from swe_sdk.rollouts.meter import Meter
 from swe_sdk.runs.checkpoints import census as module
 from swe_sdk.runs.checkpoints.census import Census, Standing
+from swe_sdk.runs.checkpoints.participants import RolloutsParticipant
+from swe_sdk.store.events import StepTaken
+from swe_sdk.store.writer import RunWriter
 
 
 @dataclass
@@ -185,3 +189,15 @@ async def test_another_attempt_is_not_where_the_one_before_stood() -> None:
     live.attempt = 2
     house.census.close()
     assert house.look("r").reason == "its first seed is under way"
+
+
+@pytest.mark.anyio
+async def test_what_was_done_before_the_cut_is_on_the_disk_before_the_checkpoint_is(tmp_path: Path) -> None:
+    """Steps are not synced one by one: a machine that dies may lose them, but none that a checkpoint stands on."""
+    house = House()
+    with RunWriter(tmp_path / "run") as writer:
+        async with RolloutsParticipant(house.census, lambda _name: None, writer) as participant:
+            writer.append(StepTaken(rollout_id="r", attempt=1, n=1, step_kind="action"))
+            assert writer._journal._synced < writer._journal.size
+            await participant._export("c1", None)
+            assert writer._journal._synced == writer._journal.size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
@@ -17,14 +18,25 @@ from swe_sdk.agents.scripted import Exec, Wait
 from swe_sdk.checkpoint import store
 from swe_sdk.checkpoint.catalog import BadCheckpoint
 from swe_sdk.checkpoint.snapshots.sweep import audit, sweep
-from swe_sdk.errors import CreateFailed, InputError
+from swe_sdk.errors import CreateFailed, InputError, SandboxLost
 from swe_sdk.model.task import Task
 from swe_sdk.recipes.taskset import TaskSet
 from swe_sdk.runs.checkpoints.view import HeldRollout
 from swe_sdk.runs.run import Run
 from swe_sdk.sandbox.contract import Box, Snapshot
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
-from tests.runs.checkpointed import FIX, count_saved, done_in, events, every_step, steps, stopped_when_saved
+from tests.runs.checkpointed import (
+    FIX,
+    all_saves,
+    count_saved,
+    done_in,
+    events,
+    every_step,
+    steps,
+    stopped_when,
+    stopped_when_saved,
+    surviving_steps,
+)
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 
@@ -89,17 +101,8 @@ async def test_restores_accumulate(
     path, agent = tmp_path / "run", steps(count=8, wait_s=0.3)
     await stopped_when_saved(path, task, agent, local_provider, checkpoint_every=0.5, budget=60)
     before = await newest_held(path)
-    with anyio.CancelScope() as scope:
-        async with anyio.create_task_group() as group:
-            known = count_saved(path)
-
-            async def stop() -> None:
-                while count_saved(path) <= known:
-                    await anyio.sleep(0.02)
-                scope.cancel()
-
-            group.start_soon(stop)
-            await resumed(path, local_provider)
+    known = count_saved(path)
+    await stopped_when(lambda: count_saved(path) > known, partial(resumed, path, local_provider))
     between = await newest_held(path)
     assert between.budget.spent_s > before.budget.spent_s
     assert (between.agent_state or {})["done"] >= (before.agent_state or {})["done"]
@@ -127,16 +130,8 @@ async def test_what_waits_for_its_turn_is_saved_again(
     with await aio.open_run(path) as run:
         first = {one.rollout_id: one for one in run.checkpoints.kept[-1].inspect()}
         known = len(run.checkpoints)
-    with anyio.CancelScope() as scope:
-        async with anyio.create_task_group() as group:
-
-            async def stop() -> None:
-                while sum(one["kind"] == "checkpoint_saved" for one in events(path)) <= known:
-                    await anyio.sleep(0.02)
-                scope.cancel()
-
-            group.start_soon(stop)
-            await aio.resume(path, provider=local_provider, progress=False, limit=1)
+    resume = partial(aio.resume, path, provider=local_provider, progress=False, limit=1)
+    await stopped_when(lambda: all_saves(path) > known, resume)
     with await aio.open_run(path) as run:
         newest = run.checkpoints.kept[-1]
         second = {one.rollout_id: one for one in newest.inspect()}
@@ -173,6 +168,49 @@ async def test_the_retention_policy_releases_what_nobody_needs(
         with pytest.raises(InputError, match="released"):
             next(each for each in run.checkpoints if each.status == "released").inspect()
     await sweep(path / "snapshots", local_provider, kept=())
+    assert await local_provider.snapshots() == built
+
+
+class Fragile(ScriptedAgent):
+    """Its sandbox is lost in the second attempt, when there are two newer checkpoints than that it goes on from."""
+
+    async def run(self, episode: Episode) -> AgentEnd:
+        if episode.attempt != 2:
+            return await super().run(episode)
+        path, known = FRAGILE_RUN[0], all_saves(FRAGILE_RUN[0])
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as group:
+
+                async def lose() -> None:
+                    while all_saves(path) < known + 2:
+                        await anyio.sleep(0.02)
+                    scope.cancel()
+
+                group.start_soon(lose)
+                await super().run(episode)
+        raise SandboxLost("it was switched off")
+
+
+FRAGILE_RUN: list[Path] = []
+
+
+async def test_a_restored_rollout_that_is_lost_goes_on_from_what_is_kept_by_then(
+    local_provider: LocalProvider, task: Task, tmp_path: Path, built: list[Snapshot]
+) -> None:
+    """The snapshot that it began with went with its checkpoint: the third attempt stands on the newest one."""
+    path = tmp_path / "run"
+    FRAGILE_RUN[:] = [path]
+    agent = Fragile(actions=steps(count=12, wait_s=0.25).actions)
+    await stopped_when_saved(path, task, agent, local_provider, checkpoint_every=0.3, keep_last=1, budget=60)
+    with await aio.resume(path, agent=agent, provider=local_provider, progress=False) as run:
+        rollout = run.rollouts[task.instance_id]
+        assert (rollout.status, rollout.attempt) == ("resolved", 3), rollout.line
+        assert done_in(run, rollout.id) == every_step(12), "each step stands, once"
+        second, third = (each.restored_from for each in rollout.attempts[1:])
+        assert second != third
+        assert third is not None
+        assert surviving_steps(path, rollout.id) == list(range(1, 26))
+        assert rollout.row.spent_s + (rollout.row.remaining_s or 0) == pytest.approx(60, abs=0.05)
     assert await local_provider.snapshots() == built
 
 
@@ -288,18 +326,8 @@ async def test_who_is_late_is_held_as_before(
     path = tmp_path / "run"
     quick = (Exec(command="echo step 1 >> steps.txt"), Wait(seconds=1.2))
     agent = ScriptedAgent(actions=(*quick, Exec(command="sleep 3; echo step 2 >> steps.txt"), FIX))
-    with anyio.CancelScope() as scope:
-        async with anyio.create_task_group() as group:
-
-            async def stop() -> None:
-                while late_saves(path) < 2:
-                    await anyio.sleep(0.02)
-                scope.cancel()
-
-            group.start_soon(stop)
-            await aio.run(
-                task, agent, provider=local_provider, path=path, checkpoint_every=0.5, keep_last=1, progress=False
-            )
+    start = partial(aio.run, task, agent, provider=local_provider, path=path, keep_last=1, progress=False)
+    await stopped_when(lambda: late_saves(path) >= 2, partial(start, checkpoint_every=0.5))
     with await aio.open_run(path) as run:
         (held,) = run.checkpoints.kept[-1].inspect()
         assert held.agent_state is not None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import anyio
 import httpx
@@ -25,7 +25,7 @@ from swe_sdk.testing import ScriptedModel
 from swe_sdk.testing.scripted.script import Turn, say
 from tests.agents.dialects import MINI
 from tests.agents.harness_lab import need_harness_installed
-from tests.runs.checkpointed import events
+from tests.runs.checkpointed import all_saves, stopped_when
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(180)]
 COMMANDS = ("echo step 1 >> steps.txt", "echo step 2 >> steps.txt", "sed -i 's/41/42/' src.txt")
@@ -74,61 +74,66 @@ def agent_and_script(name: str) -> tuple[Agent, list[Turn]]:
     return MiniSweAgent(), MINI.script(*COMMANDS)
 
 
-async def saved_within_the_call(run_it: object, path: Path, model: ScriptedModel) -> None:
+async def cut_within_a_call(
+    name: str,
+    provider: LocalProvider,
+    task: Task,
+    path: Path,
+    *,
+    look: Callable[[Run], object] = lambda _stopped: None,
+    **options: Any,
+) -> tuple[Run, list[int]]:
+    """A run that is ended while its agent waits for the gated turn, once that was saved, and that is gone on with.
+
+    ``look`` is shown it in between. Returns the run, and the turns that the model was asked for.
+    """
+    if name != "talker":
+        await to_thread.run_sync(need_harness_installed, name)
+    agent, script = agent_and_script(name)
+    async with ScriptedModel(gated(script), title=None) as model:
+        shared: dict[str, Any] = {"provider": provider, "progress": False}
+        shared["model"] = swe.ModelEndpoint(base_url=model.url, model="scripted")
+        start = partial(aio.run, task, agent, path=path, checkpoint_every=0.5, **shared, **options)
+        await saved_within_the_call(start, path, model)
+        with await aio.open_run(path) as stopped:
+            look(stopped)
+        model.open_gate("open")
+        run = await aio.resume(path, agent=agent if name == "talker" else None, **shared)
+        return run, model.turns
+
+
+async def saved_within_the_call(run_it: Callable[[], Awaitable[object]], path: Path, model: ScriptedModel) -> None:
     """Let a run go until its agent waits for the gated turn, and a checkpoint was saved meanwhile; then end it."""
-    with anyio.CancelScope() as scope:
-        async with anyio.create_task_group() as group:
-
-            async def stop() -> None:
-                await model.wait_for_async(GATED + 1, timeout_s=90)
-                known = saves(path)
-                while saves(path) < known + 2:  # one may have begun before
-                    await anyio.sleep(0.02)
-                scope.cancel()
-
-            group.start_soon(stop)
-            await run_it()  # type: ignore[operator]
-    assert scope.cancelled_caught
+    await stopped_when(_saved_within(path, model), run_it)
 
 
-def saves(path: Path) -> int:
-    return sum(one["kind"] == "checkpoint_saved" for one in events(path))
+def _saved_within(path: Path, model: ScriptedModel) -> Callable[[], bool]:
+    """Whether the model was asked for the gated turn, and two checkpoints came since: one may have begun before."""
+    known: list[int] = []
+
+    def is_so() -> bool:
+        if len(model.turns) > GATED and not known:
+            known.append(all_saves(path))
+        return bool(known) and all_saves(path) >= known[0] + 2
+
+    return is_so
 
 
 @pytest.mark.parametrize("name", ["talker", "mini-swe-agent"])
 async def test_no_call_before_the_restored_boundary_is_made_again(
     name: str, local_provider: LocalProvider, task: Task, tmp_path: Path
 ) -> None:
-    if name != "talker":
-        await to_thread.run_sync(need_harness_installed, name)
-    path, (agent, script) = tmp_path / "run", agent_and_script(name)
-    async with ScriptedModel(gated(script), title=None) as model:
-        endpoint = swe.ModelEndpoint(base_url=model.url, model="scripted")
+    def look(stopped: Run) -> None:
+        newest = stopped.checkpoints.kept[-1]
+        assert newest.phases_s["prepare"] < 1, "it does not wait for the model"
+        (held,) = newest.inspect()
+        assert held.next == "invoke_agent"
 
-        async def first() -> None:
-            await aio.run(
-                task, agent, model=endpoint, provider=local_provider, path=path, checkpoint_every=0.5, progress=False
-            )
-
-        await saved_within_the_call(first, path, model)
-        with await aio.open_run(path) as run:
-            newest = run.checkpoints.kept[-1]
-            assert newest.phases_s["prepare"] < 1, "it does not wait for the model"
-            (held,) = newest.inspect()
-            assert held.next == "invoke_agent"
-        model.open_gate("open")
-        run = await aio.resume(
-            path,
-            provider=local_provider,
-            model=endpoint,
-            progress=False,
-            agent=None if name != "talker" else agent,
-        )
-        turns = model.turns
+    run, turns = await cut_within_a_call(name, local_provider, task, tmp_path / "run", look=look)
     with run:
         check_result(run, task)
     assert turns[:2] == [0, 1]
-    assert sorted(set(turns)) == list(range(len(script)))
+    assert sorted(set(turns)) == list(range(len(agent_and_script(name)[1])))
     assert {turn for turn in turns if turns.count(turn) > 1} == {GATED}, "only the call that was cut is made again"
 
 
@@ -145,16 +150,7 @@ async def test_what_is_used_of_the_model_is_not_given_back_by_a_restore(
     name: str, local_provider: LocalProvider, task: Task, tmp_path: Path
 ) -> None:
     """Two calls before, one after: the allowance of three is spent, and what is in the tree is graded."""
-    if name != "talker":
-        await to_thread.run_sync(need_harness_installed, name)
-    path, (agent, script) = tmp_path / "run", agent_and_script(name)
-    async with ScriptedModel(gated(script), title=None) as model:
-        endpoint = swe.ModelEndpoint(base_url=model.url, model="scripted")
-        start = partial(aio.run, task, agent, model=endpoint, provider=local_provider, path=path, progress=False)
-        await saved_within_the_call(partial(start, checkpoint_every=0.5, max_calls_per_attempt=3), path, model)
-        model.open_gate("open")
-        own = agent if name == "talker" else None
-        run = await aio.resume(path, provider=local_provider, model=endpoint, progress=False, agent=own)
+    run, _turns = await cut_within_a_call(name, local_provider, task, tmp_path / "run", max_calls_per_attempt=3)
     with run:
         rollout = run.rollouts[task.instance_id]
         assert (rollout.status, rollout.attempt) == ("resolved", 2), rollout.line

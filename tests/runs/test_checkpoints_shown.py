@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -13,10 +14,12 @@ from swe_sdk.checkpoint.snapshots.index import SnapshotIndex
 from swe_sdk.cli import main
 from swe_sdk.errors import InputError
 from swe_sdk.model.task import Task
+from swe_sdk.runs.checkpoints import snapshots
 from swe_sdk.runs.run import Run
+from swe_sdk.sandbox import registry
 from swe_sdk.sandbox.contract import SandboxSpec
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
-from tests.runs.checkpointed import events, steps
+from tests.runs.checkpointed import events, steps, stopped_when
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -24,25 +27,16 @@ pytestmark = pytest.mark.timeout(120)
 @pytest.fixture
 def stopped(local_provider: LocalProvider, state: Path, task: Task, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run by the provider's name that was stopped after its first checkpoint."""
-    monkeypatch.setattr("swe_sdk.sandbox.registry.named_provider", lambda _name: local_provider)
-    monkeypatch.setattr("swe_sdk.runs.checkpoints.snapshots.named_provider", lambda _name: local_provider)
+    for module in (registry, snapshots):
+        monkeypatch.setattr(module, "named_provider", lambda _name: local_provider)
     path = paths.runs_dir() / "stopped"
 
-    async def run_and_stop() -> None:
-        with anyio.CancelScope() as scope:
-            async with anyio.create_task_group() as group:
+    def has_snapshots() -> bool:
+        told = events(path) if path.is_dir() else []
+        return any(one["kind"] == "checkpoint_saved" and one["snapshots"] for one in told)
 
-                async def stop() -> None:
-                    while not path.is_dir() or not any(
-                        one["kind"] == "checkpoint_saved" and one["snapshots"] for one in events(path)
-                    ):
-                        await anyio.sleep(0.02)
-                    scope.cancel()
-
-                group.start_soon(stop)
-                await aio.run(task, steps(), provider="local", path=path, checkpoint_every=0.4, progress=False)
-
-    anyio.run(run_and_stop)
+    start = partial(aio.run, task, steps(), provider="local", path=path, checkpoint_every=0.4, progress=False)
+    anyio.run(stopped_when, has_snapshots, start)
     return path
 
 

@@ -140,6 +140,19 @@ async def test_rollouts_are_a_mapping_with_pages(solved: Run) -> None:
         rollouts.where(status="solved")
 
 
+async def test_conditions_that_nothing_can_meet_are_refused(solved: Run) -> None:
+    rollouts = solved.rollouts
+    with pytest.raises(InputError, match=r"unknown mask_stage 'invoke_agent' \(known: admission, agent, apply"):
+        rollouts.where(mask_stage="invoke_agent")
+    for condition in ({"mask_kind": "sandbox_lots"}, {"family": ("swe-bench", "swebench")}, {"provider": "dokcer"}):
+        with pytest.raises(InputError, match=r"unknown .*known: "):
+            rollouts.where(**condition)
+    assert len(rollouts.where(mask_stage="agent", mask_kind=["sandbox_lost", "timeout"])) == 0
+    assert len(rollouts.where(family="swe-bench@nested")) == 0
+    assert len(rollouts.where(provider=next(iter(rollouts.values())).row.provider)) == 6, "also one of the user's own"
+    assert len(rollouts.where(agent="nobody", repo="no/such")) == 0, "these may be anything"
+
+
 async def test_frames_and_plain_data(solved: Run) -> None:
     frame = solved.to_frame()
     assert isinstance(frame, pd.DataFrame)

@@ -8,6 +8,8 @@ import shutil
 import pytest
 
 from swe_sdk.errors import IndexDamaged, NoSpace, PrerequisiteError, UnknownRun
+from swe_sdk.store import catalog
+from swe_sdk.store.follow import JournalCut
 from swe_sdk.store.index import open_index
 from swe_sdk.store.index_files import index_name
 from tests.store.made import all_rollouts, contents, whole_rollout, write
@@ -43,8 +45,53 @@ def test_a_shortened_journal_is_read_again(tmp_path):
         (tmp_path / "r/events" / "x.jsonl").write_bytes(b"")
         index._follower._catalog._listings.clear()
         index._db._writer.execute("UPDATE journals SET is_closed = 0")
-        index.refresh()
+        with pytest.warns(JournalCut, match=journal.name):
+            index.refresh()
         assert (index.rollout("t-1.0").status, index.rollout("t-1.0").steps) == ("running", 0)
+
+
+def test_a_closed_journal_that_somebody_cuts_is_told_of_until_it_is_whole_again(tmp_path):
+    """Nobody looks at it again while an index is open: whoever opens one does, once."""
+    write(tmp_path / "r", *whole_rollout("t-1.0"))
+    write(tmp_path / "r", *whole_rollout("t-2.0"))
+    open_index(tmp_path / "r", index_dir=tmp_path / "ix").close()
+    (cut,) = (path for path in (tmp_path / "r/events").iterdir() if b'"t-1.0"' in path.read_bytes())
+    whole = cut.read_bytes()
+    cut.write_bytes(b"".join(whole.splitlines(keepends=True)[:4]) + b'{"v":1,"n":5')
+    for _again in range(2):
+        with pytest.warns(JournalCut, match=rf"{cut} is shorter than it was \({len(whole)} bytes\)") as told:
+            index = open_index(tmp_path / "r", index_dir=tmp_path / "ix")
+        assert len(told) == 1
+        with index:
+            assert index.refresh() == 0, "told once"
+            assert {row.rollout_id: row.status for row in all_rollouts(index)} == {
+                "t-1.0": "running",
+                "t-2.0": "resolved",
+            }
+            status = index.status()
+            assert status.cut == (str(cut),)
+            assert cut.name in status.notes[-1]
+    cut.write_bytes(whole)
+    with pytest.warns(JournalCut):
+        open_index(tmp_path / "r", index_dir=tmp_path / "ix").close()
+    with open_index(tmp_path / "r", index_dir=tmp_path / "ix") as index:
+        assert index.rollout("t-1.0").status == "resolved"
+        assert index.status().cut == ()
+
+
+def test_closed_journals_are_looked_at_once(tmp_path, monkeypatch):
+    """However many rollouts there are: a look at each journal when an index is opened, and none afterwards."""
+    for number in range(5):
+        write(tmp_path / "r", *whole_rollout(f"t-{number}.0"))
+    open_index(tmp_path / "r", index_dir=tmp_path / "ix").close()
+    looks = []
+    size = catalog._size
+    monkeypatch.setattr(catalog, "_size", lambda path: looks.append(path) or size(path))
+    with open_index(tmp_path / "r", index_dir=tmp_path / "ix") as index:
+        assert len(looks) == 5
+        for _ in range(3):
+            index.refresh()
+        assert len(looks) == 5
 
 
 def test_a_damaged_or_lost_index_is_made_anew(tmp_path):

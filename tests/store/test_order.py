@@ -13,6 +13,7 @@ from hypothesis import strategies as some
 
 from swe_sdk.model.budget import Budget
 from swe_sdk.store import events as ev
+from swe_sdk.store.filters import RolloutFilter
 from swe_sdk.store.index import RunIndex, open_index
 from swe_sdk.store.journal import Journal
 from swe_sdk.store.layout import events_folder, make_run
@@ -138,3 +139,20 @@ def _mend(path: Path, rest: bytes) -> bytes:
     with path.open("ab") as file:
         file.write(rest)
     return b""
+
+
+def test_the_newest_word_on_a_rollout_takes_its_tags_along(tmp_path: Path) -> None:
+    """Also where it has none: whoever is read first."""
+    make_run(tmp_path / "r")
+    older, newer = Journal(events_folder(tmp_path / "r")), Journal(events_folder(tmp_path / "r"))
+    with closing(open_index(tmp_path / "r", index_dir=tmp_path / "ix")) as one:
+        older.append(ev.RolloutQueued(rollout_id="t-1.0", instance_id="t-1", tags={"shard": "1"}), 100.0)
+        one.refresh()
+        newer.append(ev.RolloutQueued(rollout_id="t-1.0", instance_id="t-1"), 200.0)
+        one.refresh()
+        with closing(open_index(tmp_path / "r", index_dir=tmp_path / "new")) as new:
+            for index in (one, new):
+                assert index.rollout("t-1.0").tags == {}
+                assert index.count(RolloutFilter(tags={"shard": "1"})) == 0
+    older.close()
+    newer.close()

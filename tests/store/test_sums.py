@@ -9,9 +9,11 @@ import pytest
 
 from benchmarks.made_up_store import MadeUp, main, write_store
 from swe_sdk.model.budget import Budget
+from swe_sdk.runs.run import Run
 from swe_sdk.store import events as ev
-from swe_sdk.store.filters import RolloutFilter
+from swe_sdk.store.filters import GroupColumn, RolloutFilter
 from swe_sdk.store.index import RunIndex, open_index
+from swe_sdk.store.rows import SnapshotRow
 from swe_sdk.store.writer import RunWriter
 from tests.store.made import MASK, all_rollouts, whole_rollout, write
 
@@ -79,6 +81,18 @@ def test_budgets_of_runs_are_those_of_their_rollouts(made: tuple[MadeUp, RunInde
     )
 
 
+@pytest.mark.parametrize("chosen", CHOSEN, ids=("all", "docker", "django"))
+@pytest.mark.parametrize("column", ["run", "family", "provider", "agent", "model", "status", "mask_kind"])
+def test_facets_are_the_groups_of_every_column(
+    made: tuple[MadeUp, RunIndex], chosen: RolloutFilter, column: GroupColumn
+) -> None:
+    _made, index = made
+    found: Counter[str | None] = Counter()
+    for facet in index.facets(chosen):
+        found[getattr(facet, column)] += facet.rollouts
+    assert found == {group.value: group.rollouts for group in index.groups(column, chosen)}
+
+
 def test_nothing_is_masked_nothing_is_summed(tmp_path: Path) -> None:
     write(tmp_path / "run", *whole_rollout("a.0"))
     with open_index(tmp_path, index_dir=tmp_path / "ix") as index:
@@ -124,8 +138,8 @@ def test_snapshot_totals_are_those_of_the_rows(made: tuple[MadeUp, RunIndex]) ->
         there = [row for row in own if row.released_at is None]
         leaks = [row for row in own if row.trouble == "leak"]
         assert (total.snapshots, total.there, total.released) == (len(own), len(there), len(own) - len(there))
-        assert total.there_bytes == sum(row.size_bytes for row in there)
-        assert (total.leaks, total.leaked_bytes) == (len(leaks), sum(row.size_bytes for row in leaks))
+        assert (total.there_bytes, total.leaked_bytes) == (bytes_of(there), bytes_of(leaks))
+        assert total.leaks == len(leaks)
         assert total.violations == sum(row.trouble == "violation" for row in own)
     assert {row.snapshot_id: row.trouble for row in rows if row.trouble} == {
         found.leaked: "leak",
@@ -178,3 +192,30 @@ def test_the_live_run_goes_on_before_the_eyes_of_its_viewers(
         assert live.end_reason is None
         finished = sum(live.counts.get(status, 0) for status in ("resolved", "unresolved", "masked"))
     assert finished > 90, "nine tenths were over before"
+
+
+def bytes_of(rows: list[SnapshotRow]) -> int | None:
+    return sum(row.size_bytes or 0 for row in rows) if rows else None
+
+
+def test_sizes_that_nobody_has_measured_are_not_zero(tmp_path: Path) -> None:
+    """As in journals of before, which say 0 for it; a total is over what was measured."""
+    with RunWriter(tmp_path / "old", sync=False) as writer:
+        for name in ("a", "b"):
+            writer.append(ev.SnapshotTaken(checkpoint_id="c", snapshot_id=name))
+        path = writer.journal_path
+    assert path.read_bytes().count(b'"size_bytes":null') == 2
+    path.write_bytes(path.read_bytes().replace(b'"size_bytes":null', b'"size_bytes":0'))
+    with RunWriter(tmp_path / "new", sync=False) as writer:
+        writer.append(ev.SnapshotTaken(checkpoint_id="c", snapshot_id="a", size_bytes=7))
+        writer.append(ev.SnapshotTaken(checkpoint_id="c", snapshot_id="b"))
+    with open_index(tmp_path, index_dir=tmp_path / "ix") as index:
+        assert [row.size_bytes for row in index.snapshots("old")] == [None, None]
+        assert [row.size_bytes for row in index.snapshots("new")] == [7, None]
+        totals = {one.run: one for one in index.snapshot_totals()}
+        assert (totals["old"].there_bytes, totals["old"].leaked_bytes, totals["old"].leaks) == (None, None, 2)
+        assert (totals["new"].there_bytes, totals["new"].leaked_bytes) == (7, 7)
+    with Run(tmp_path / "old") as old, Run(tmp_path / "new") as new:
+        assert old.snapshots.summary == "2 leaked"
+        assert new.snapshots.summary == "2 leaked; 0.0 MiB there"
+        assert old.snapshots.to_frame()["size_bytes"].isna().all()

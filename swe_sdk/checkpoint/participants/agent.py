@@ -139,6 +139,11 @@ class AgentParticipant(BaseParticipant[AgentSessionRecord]):
             raise refuse("checkpoint_conflict", f"activation {index} of {session_id} is under way")
         return await self._run(session, index, work)
 
+    def next_activation(self, session_id: str) -> int:
+        """The index that the next activation of a session has, for callers that do not count; 1 for an unknown one."""
+        session = self._sessions.get(session_id)
+        return 1 if session is None else session.completed + 1
+
     async def _run(self, session: AgentSession, index: int, work: Work) -> Any:
         saved = session.saved if session.saved_index == index else None
         activation = Activation(session.key, index, self, saved=saved, is_restart=session.is_restart)
@@ -233,6 +238,11 @@ class AgentParticipant(BaseParticipant[AgentSessionRecord]):
     async def _release(self, kept: frozenset[str]) -> int:
         exported = self.hooks.checkpoint_mode_in_effect() == "exported"
         return await self.hooks.release_external_state(kept) if exported else 0
+
+    @property
+    def session_episodes(self) -> dict[str, EpisodeId]:
+        """Whose each session is, until it is closed."""
+        return {key: one.episode_id for key, one in self._sessions.items()}
 
     def _extras(self) -> dict[str, Any]:
         return {"accepting": not self.is_closed, "mode": self.hooks.checkpoint_mode_in_effect()}

@@ -97,6 +97,10 @@ class BaseParticipant(Generic[R]):
         """What else :meth:`status` tells."""
         return {}
 
+    def _manifest_extras(self) -> dict[str, Any]:
+        """What else the manifest has, once all was exported."""
+        return {}
+
     # -- lifetime ---------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
@@ -358,7 +362,7 @@ class BaseParticipant(Generic[R]):
         with span("export", id=call.checkpoint_id) as current:
             records = await self._export(call.checkpoint_id, scope)
             current.set_attribute("records", len(records))
-        return await write(self.kind, self.instance, request, records)
+        return await write(self.kind, self.instance, request, records, extras=self._manifest_extras())
 
     async def _read_and_install(self, call: Call, request: messages.RestoreRequest) -> int:
         with within(self._left(call), "restore"):

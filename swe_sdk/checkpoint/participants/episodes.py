@@ -4,25 +4,42 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from swe_sdk.checkpoint.codes import refuse
 from swe_sdk.checkpoint.messages import EpisodeId, Kind, PrepareReport
 from swe_sdk.checkpoint.participants.base import BaseParticipant
 from swe_sdk.checkpoint.participants.episode import Episode
+from swe_sdk.checkpoint.participants.pending import require_installable, take_pending
 from swe_sdk.checkpoint.records import EpisodeRecord
 from swe_sdk.model.budget import Budget
 from swe_sdk.model.ids import content_key
 
 
+class Claims(Protocol):
+    """Who knows of the episodes of all workers of a server."""
+
+    async def begin(self, episode_id: EpisodeId, task_digest: str) -> EpisodeRecord | None:
+        """This worker begins it, and no other one may; what was restored of it is given once, and here."""
+
+    def end(self, episode_id: EpisodeId) -> None:
+        """It is over."""
+
+
 class EpisodeParticipant(BaseParticipant[EpisodeRecord]):
-    """Holds the episodes that are under way, and those that were restored and not claimed yet."""
+    """Holds the episodes that are under way, and those that were restored and not claimed yet.
+
+    Where it is one of several workers, ``claims`` holds the restored ones for all of them.
+    """
 
     kind: ClassVar[Kind] = "environment"
     record_type = EpisodeRecord
 
-    def __init__(self, instance: str = "episodes", **settings: Any) -> None:
+    def __init__(self, instance: str = "episodes", *, claims: Claims | None = None, **settings: Any) -> None:
         super().__init__(instance, **settings)
+        self._claims = claims
+        self._claiming: set[EpisodeId] = set()
+        """Asked for, and not answered yet: a checkpoint waits for them, since an answer may bring a record along."""
         self._live: dict[str, Episode] = {}
         self._pending: dict[str, EpisodeRecord] = {}
         """Restored, by rollout, until an attempt claims them."""
@@ -37,7 +54,13 @@ class EpisodeParticipant(BaseParticipant[EpisodeRecord]):
         Raises ``CheckpointError``: ``admission_closed``, ``stale_attempt``, ``checkpoint_conflict`` (it is under way
         already), ``invalid_checkpoint_state`` (it was saved with another task).
         """
-        episode = self._begin_episode(episode_id, content_key(task), total_s)
+        task_digest = content_key(task)
+        self._require_may_begin(episode_id)
+        if self._claims is None:
+            saved = take_pending(self._pending, episode_id, task_digest)
+        else:
+            saved = await self._claimed(self._claims, episode_id, task_digest)
+        episode = self._begun(episode_id, task_digest, total_s, saved)
         self.changes.notify()
         try:
             with episode.scope:
@@ -47,19 +70,32 @@ class EpisodeParticipant(BaseParticipant[EpisodeRecord]):
                 episode.ended_by = "budget"
         finally:
             self._live.pop(episode_id.rollout_id, None)
+            if self._claims is not None:
+                self._claims.end(episode_id)
             self.changes.notify()
 
-    def _begin_episode(self, episode_id: EpisodeId, task_digest: str, total_s: float | None) -> Episode:
+    def _require_may_begin(self, episode_id: EpisodeId) -> None:
         self.marks.require_live(episode_id)
         self.require_open()
         if episode_id.rollout_id in self._live:
             raise refuse("checkpoint_conflict", f"{self._live[episode_id.rollout_id].id} is under way")
-        saved = self._pending.get(episode_id.rollout_id)
-        if saved is not None and episode_id.attempt <= saved.episode_id.attempt:
-            raise refuse("stale_attempt", f"{saved.episode_id} was saved: it goes on as a later attempt")
-        if saved is not None and saved.task_digest != task_digest:
-            raise refuse("invalid_checkpoint_state", f"{saved.episode_id} was saved with another task")
-        self._pending.pop(episode_id.rollout_id, None)
+
+    async def _claimed(self, claims: Claims, episode_id: EpisodeId, task_digest: str) -> EpisodeRecord | None:
+        """What was granted is begun, even where a checkpoint has been opened since: it waits for us."""
+        self._claiming.add(episode_id)
+        try:
+            saved = await claims.begin(episode_id, task_digest)
+        finally:
+            self._claiming.discard(episode_id)
+            self.changes.notify()
+        if self.marks.covers(episode_id):  # since it was asked for
+            claims.end(episode_id)
+            self.marks.require_live(episode_id)
+        return saved
+
+    def _begun(
+        self, episode_id: EpisodeId, task_digest: str, total_s: float | None, saved: EpisodeRecord | None
+    ) -> Episode:
         budget = Budget(total_s=total_s, spent_s=saved.budget_spent_s if saved else 0.0)
         episode = Episode(episode_id, task_digest, budget, self, saved.boundary if saved else None)
         self._live[episode_id.rollout_id] = episode
@@ -77,6 +113,7 @@ class EpisodeParticipant(BaseParticipant[EpisodeRecord]):
         retired = [one for one in self._live.values() if self.marks.covers(one.id)]
         blockers = [f"{one.id} is retired and still at work" for one in retired]
         blockers += [f"{one.id} is in {one.state}" for one in self._current() if one.is_blocking]
+        blockers += [f"{one} is about to begin" for one in self._claiming]
         states = [one.state for one in self._live.values()]
         return PrepareReport.of(
             blockers,
@@ -100,15 +137,8 @@ class EpisodeParticipant(BaseParticipant[EpisodeRecord]):
         self._pending = {name: one for name, one in self._pending.items() if one.episode_id in scope}
 
     async def _install(self, records: Sequence[EpisodeRecord], checkpoint_id: str) -> None:
-        names = [record.episode_id.rollout_id for record in records]
-        if len(set(names)) < len(names):
-            raise refuse("invalid_checkpoint_state", "a rollout was saved twice")
-        live = [str(one.id) for one in self._current() if one.id.rollout_id in set(names)]
-        if live or self._pending:
-            raise refuse("checkpoint_conflict", "episodes are under way or wait: " + ", ".join(live[:5]))
-        for record in records:
-            self.marks.require_live(record.episode_id)
-        self._pending = dict(zip(names, records, strict=True))
+        require_installable(records, pending=self._pending, live=[one.id for one in self._current()], marks=self.marks)
+        self._pending = {record.episode_id.rollout_id: record for record in records}
 
     async def _stop(self, episodes: Sequence[EpisodeId]) -> None:
         self._pending = {

@@ -26,7 +26,7 @@ class Marks:
 
     def covers(self, episode: EpisodeId) -> bool:
         """Whether an attempt is over."""
-        return episode.attempt <= self._highest.get(episode.rollout_id, 0)
+        return episode.attempt <= self._highest.get(episode.rollout_id, -1)
 
     def require_live(self, episode: EpisodeId) -> None:
         """``stale_attempt`` where it is over."""

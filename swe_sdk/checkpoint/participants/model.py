@@ -59,10 +59,10 @@ class ModelParticipant(BaseParticipant[ModelRecord]):
             self._rows.restore({record.episode_id: record.rows for record in records})
 
     async def _stop(self, episodes: Sequence[EpisodeId]) -> None:
-        for episode in episodes:
-            self._gate.drop(episode.rollout_id)
-        names = {episode.rollout_id for episode in episodes}
-        while any(call.rollout_id in names for call in self._gate.calls()):
+        over = {mark.rollout_id: mark.attempt for mark in self.marks.of(episodes)}
+        for name, attempt in over.items():
+            self._gate.drop(name, up_to=attempt)  # a retry may come late: the next attempt goes on
+        while any(call.attempt <= over.get(call.rollout_id, -1) for call in self._gate.calls()):
             await anyio.sleep(_POLL_S)
         for episode in self._captured():
             if self._rows is not None and self.marks.covers(episode):

@@ -138,6 +138,11 @@ class ResourcesParticipant(BaseParticipant[ResourcesSessionRecord]):
     async def _release(self, kept: frozenset[str]) -> int:
         return await self.hooks.release_external_state(kept) if self.mode == "exported" else 0
 
+    @property
+    def session_episodes(self) -> dict[str, EpisodeId]:
+        """Whose each session is, until it is closed."""
+        return {key: one.episode_id for key, one in self._sessions.items()}
+
     def _extras(self) -> dict[str, Any]:
         retired = sum(self.marks.covers(one.episode_id) for one in self._sessions.values())
         return {"mode": self.mode, "verify": self._verify, "retired_sessions": retired}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 from anyio import to_thread
@@ -17,8 +17,18 @@ from swe_sdk.checkpoint.telemetry import span
 R = TypeVar("R", bound=CheckpointRecord)
 
 
-async def write(kind: Kind, instance: str, request: CommitRequest, records: Sequence[CheckpointRecord]) -> CommitReply:
-    """Write records, then the manifest; cancelled before that, there is no checkpoint, and never half of one."""
+async def write(
+    kind: Kind,
+    instance: str,
+    request: CommitRequest,
+    records: Sequence[CheckpointRecord],
+    *,
+    extras: Mapping[str, Any] | None = None,
+) -> CommitReply:
+    """Write records, then the manifest; cancelled before that, there is no checkpoint, and never half of one.
+
+    ``extras`` are further keys of the manifest.
+    """
     place = store.folder(Path(request.checkpoint_dir), kind, instance)
     with span("write", id=request.checkpoint_id) as current:
         data = await to_thread.run_sync(store.encode, records)
@@ -32,6 +42,7 @@ async def write(kind: Kind, instance: str, request: CommitRequest, records: Sequ
             records_file=f"records-{digest}.jsonl",
             records_sha256=digest,
             record_count=len(records),
+            **(extras or {}),
         )
         with anyio.CancelScope(shield=True):
             path = await to_thread.run_sync(store.write_manifest, place, manifest)

@@ -2,43 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from anyio import to_thread
 
 from swe_sdk.checkpoint import catalog
-from swe_sdk.checkpoint.catalog import Saved
-from swe_sdk.runs.checkpoints.participants import SANDBOXES
-from swe_sdk.runs.checkpoints.places import checkpoints_folder
-from swe_sdk.store.events import CheckpointPhase, CheckpointReleased, CheckpointSaved
+from swe_sdk.runs.checkpoints.participants import tell_released
+from swe_sdk.runs.checkpoints.places import Swept, sweep_snapshots
+from swe_sdk.sandbox.contract import SandboxProvider
+from swe_sdk.store.checkpoints import Saved, checkpoints_folder
+from swe_sdk.store.events import CheckpointPhase, CheckpointReleased
 from swe_sdk.store.index import open_index
 from swe_sdk.store.writer import RunWriter
 
 
 class CheckpointJournal:
-    """Tells of each checkpoint once that it is complete, and once that it is released."""
+    """Tells of each checkpoint once that it is complete, once that it is released, and of snapshots that are gone."""
 
     def __init__(self, writer: RunWriter) -> None:
         self._writer = writer
         self._told: dict[str, str] = {}
+        self._leaks: dict[str, str] = {}
+        """Snapshots that the journals take for there, and no complete checkpoint needs; their providers."""
 
     async def open(self) -> None:
         """Find out what earlier processes have told, and tell what they could not any more."""
-        self._told = await to_thread.run_sync(_states, self._writer.path)
+        self._told, self._leaks = await to_thread.run_sync(_told_and_leaks, self._writer.path)
         await self.catch_up("")
+
+    async def sweep(self, provider: SandboxProvider) -> None:
+        """Delete the snapshots that no complete checkpoint needs, and tell of them and of all that were gone before.
+
+        Nothing may be saving meanwhile.
+        """
+        await self.gone(await sweep_snapshots(self._writer.path, provider, leaks_of(self._leaks, provider.name)))
+
+    async def gone(self, swept: Swept) -> None:
+        """Tell of snapshots that are not there any more."""
+        await tell_released(self._writer, swept.gone)
+        for snapshot_id in swept.gone:
+            self._leaks.pop(snapshot_id, None)
 
     async def catch_up(self, why_released: str) -> None:
         """Tell what has changed on disk."""
-        for saved in await to_thread.run_sync(catalog.listing, checkpoints_folder(self._writer.path)):
+        found = await to_thread.run_sync(catalog.listing, checkpoints_folder(self._writer.path))
+        for saved in found:
             if saved.status == "incomplete":
                 continue
             if self._told.get(saved.checkpoint_id) not in ("kept", "released"):
                 await self._saved(saved)
             if saved.status == "released" and self._told.get(saved.checkpoint_id) != "released":
-                await self._writer.append_async(
-                    CheckpointReleased(checkpoint_id=saved.checkpoint_id, reason=why_released)
-                )
+                await self._released(saved.checkpoint_id, why_released)
             self._told[saved.checkpoint_id] = "kept" if saved.status == "complete" else "released"
+        for name in self._kept() - {saved.checkpoint_id for saved in found}:
+            await self._released(name, "its folder is gone")
+            self._told[name] = "released"
+
+    def _kept(self) -> set[str]:
+        return {name for name, state in self._told.items() if state == "kept"}
 
     def phase(self, checkpoint_id: str, operation: str, seconds: float, error: Exception | None = None) -> None:
         """One operation is over; with what went wrong."""
@@ -53,22 +75,25 @@ class CheckpointJournal:
         )
 
     async def _saved(self, saved: Saved) -> None:
-        details = saved.details
-        for operation, seconds in details.phases_s.items():
+        for operation, seconds in saved.details.phases_s.items():
             self.phase(saved.checkpoint_id, operation, seconds)
-        await self._writer.append_async(
-            CheckpointSaved(
-                checkpoint_id=saved.checkpoint_id,
-                path=saved.path,
-                records=sum(details.records.values()),
-                restarts=len({name for names in details.restarts.values() for name in names}),
-                snapshots=details.records.get(SANDBOXES, 0),
-                size_bytes=sum(details.bytes.values()),
-                seconds=sum(details.phases_s.values()),
-            )
-        )
+        await self._writer.append_async(saved.told)
+
+    async def _released(self, checkpoint_id: str, why: str) -> None:
+        await self._writer.append_async(CheckpointReleased(checkpoint_id=checkpoint_id, reason=why))
 
 
-def _states(run_dir: Path) -> dict[str, str]:
+def leaked_snapshots(run_dir: Path) -> dict[str, str]:
+    """Snapshots that the journals of a run take for there, and no complete checkpoint needs; their providers."""
+    return _told_and_leaks(run_dir)[1]
+
+
+def leaks_of(leaks: Mapping[str, str], provider: str) -> list[str]:
+    """Those of one provider."""
+    return [snapshot_id for snapshot_id, name in leaks.items() if name == provider]
+
+
+def _told_and_leaks(run_dir: Path) -> tuple[dict[str, str], dict[str, str]]:
     with open_index(run_dir) as index:
-        return {row.checkpoint_id: row.state for row in index.checkpoints()}
+        leaks = {row.snapshot_id: row.provider for row in index.snapshots() if row.trouble == "leak"}
+        return index.told_checkpoints(), leaks

@@ -17,7 +17,7 @@ from anyio import to_thread
 
 from swe_sdk.agents.contract import Agent
 from swe_sdk.checkpoint import catalog, store
-from swe_sdk.checkpoint.catalog import BadCheckpoint, Saved
+from swe_sdk.checkpoint.catalog import BadCheckpoint
 from swe_sdk.checkpoint.controller import CheckpointController
 from swe_sdk.checkpoint.coordinator import Coordinator
 from swe_sdk.checkpoint.participant import Participant
@@ -26,6 +26,7 @@ from swe_sdk.checkpoint.records import ResourcesSessionRecord
 from swe_sdk.checkpoint.snapshots.checkpointer import SandboxCheckpointer
 from swe_sdk.errors import CheckpointError, SandboxError
 from swe_sdk.model.ids import content_key
+from swe_sdk.rollouts.bookmark import Bookmark
 from swe_sdk.rollouts.live import LiveRollouts
 from swe_sdk.rollouts.plan import Planned
 from swe_sdk.rollouts.result import RolloutResult
@@ -35,21 +36,14 @@ from swe_sdk.runs.checkpoints.keeping import Keeping
 from swe_sdk.runs.checkpoints.participants import (
     MODEL,
     ROLLOUTS,
-    SANDBOXES,
     CallsWaitedFor,
     RolloutsParticipant,
     SandboxesParticipant,
-    tell_released,
     usable_states,
 )
-from swe_sdk.runs.checkpoints.places import (
-    checkpoints_folder,
-    complete_ids,
-    settle,
-    snapshots_folder,
-    sweep_snapshots,
-)
+from swe_sdk.runs.checkpoints.places import complete_ids, settle
 from swe_sdk.sandbox.contract import SandboxProvider
+from swe_sdk.store.checkpoints import SANDBOXES, Saved, checkpoints_folder, snapshots_folder
 from swe_sdk.store.writer import RunWriter
 
 if TYPE_CHECKING:
@@ -111,7 +105,7 @@ async def kept_checkpoints(
     try:
         await to_thread.run_sync(settle, writer.path)
         await told.open()
-        await tell_released(writer, await sweep_snapshots(writer.path, provider))  # what a killed process has left
+        await told.sweep(provider)  # what a killed process has left
         async with _saver(writer, told, keeper, agent, provider, keeping, gateway) as saver:
             await saver.restore(afresh)
             failure: Exception | None = None
@@ -135,7 +129,7 @@ async def _tidy_up(writer: RunWriter, told: CheckpointJournal, provider: Sandbox
         if not keep:
             await to_thread.run_sync(_release_all, writer.path)
         await told.catch_up("every rollout is finished" if not keep else _BY_POLICY)
-        await tell_released(writer, await sweep_snapshots(writer.path, provider))
+        await told.sweep(provider)
     except* (SandboxError, OSError) as errors:
         _log.warning("not all snapshots could be deleted: %s", errors.exceptions[0])
 
@@ -174,7 +168,9 @@ async def _saver(
             checkpoints_folder(writer.path),
             retention=keeping.retention,
         )
-        yield _Saver(told, keeper, census, controller, rollouts, sandboxes, keeping, provider)
+        saver = _Saver(told, keeper, census, controller, rollouts, sandboxes, keeping, provider)
+        controller.on_saved = saver.remember
+        yield saver
 
 
 @dataclass
@@ -189,6 +185,8 @@ class _Saver:
     sandboxes: SandboxesParticipant
     keeping: Keeping
     provider: SandboxProvider
+    restored: frozenset[str] = frozenset()
+    """Rollouts that go on from a checkpoint of an earlier process."""
 
     # -- restore -----------------------------------------------------------------------------------------------------
 
@@ -201,16 +199,26 @@ class _Saver:
         await self.controller.restore(saved.checkpoint_id)
         self.told.phase(saved.checkpoint_id, "restore", time.monotonic() - started)
         unfinished = {each.rollout_id for each in self.keeper.planned} - set(afresh)
-        snapshots = {name: state.snapshot_id for name, state in self.sandboxes.saved.items()}
-        marks = {
-            name: mark
-            for name, mark in self.census.saved.items()
-            if name in unfinished and (name in snapshots or mark.next not in WITH_BOX)  # never without its files
-        }
-        self.census.remember(
-            {name: mark.model_copy(update={"snapshot": snapshots.get(name)}) for name, mark in marks.items()}
-        )
+        marks = self._with_snapshots(self.census.saved, saved)
+        self.census.remember({name: mark for name, mark in marks.items() if name in unfinished})
+        self.restored = frozenset(self.census.saved)
         self.keeper.planned = [self._going_on(each) for each in self.keeper.planned]
+
+    def _with_snapshots(self, marks: Mapping[str, Bookmark], saved: Saved) -> dict[str, Bookmark]:
+        """What a checkpoint holds, to go on from; what needs a sandbox, never without its files."""
+        ids = {name: state.snapshot_id for name, state in self.sandboxes.saved.items()}
+        usable = {name: mark for name, mark in marks.items() if name in ids or mark.next not in WITH_BOX}
+        changes = {"checkpoint_id": saved.checkpoint_id}
+        return {name: mark.model_copy(update={**changes, "snapshot": ids.get(name)}) for name, mark in usable.items()}
+
+    def remember(self, saved: Saved) -> None:
+        """A checkpoint is complete. A rollout that was restored goes on from this one, should its attempt be lost: what
+        it began with may be freed from now on."""
+        self.sandboxes.saved = self.sandboxes.written
+        self.census.remember(self._with_snapshots(self.rollouts.written, saved))
+        for live in self.keeper.lives:
+            if live.rollout_id in self.restored:
+                live.newest = self.census.saved.get(live.rollout_id)
 
     def _going_on(self, planned: Planned) -> Planned:
         mark = self.census.saved.get(planned.rollout_id)
@@ -264,8 +272,6 @@ class _Saver:
             _log.warning("no checkpoint was saved: %s", error)
             self.told.phase(self.rollouts.last_checkpoint or "none", "save", time.monotonic() - started, error)
             return None
-        self.census.remember(self.rollouts.written)
-        self.sandboxes.saved = self.sandboxes.written
         await self.told.catch_up(_BY_POLICY)
         return saved
 

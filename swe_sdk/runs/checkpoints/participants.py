@@ -24,10 +24,11 @@ from swe_sdk.checkpoint.snapshots.checkpointer import SandboxCheckpointer, Sandb
 from swe_sdk.rollouts.bookmark import Bookmark
 from swe_sdk.runs.checkpoints.census import Census, Standing
 from swe_sdk.sandbox.contract import SandboxProvider, SupportsSnapshots
+from swe_sdk.store.checkpoints import SANDBOXES
 from swe_sdk.store.events import CheckpointRollout, SnapshotReferenced, SnapshotReleased, SnapshotTaken
 from swe_sdk.store.writer import RunWriter
 
-ROLLOUTS, SANDBOXES, MODEL = "rollouts", "sandboxes", "model"
+ROLLOUTS, MODEL = "rollouts", "model"
 _POLL_S = 0.02
 
 
@@ -70,11 +71,13 @@ class RolloutsParticipant(BaseParticipant[EpisodeRecord]):
         )
 
     async def _export(self, checkpoint_id: str, scope: frozenset[EpisodeId] | None) -> Sequence[EpisodeRecord]:
-        """While they stand, so that the journal has what they did before the cut above it, and the rest below."""
+        """While they stand, so that the journal has what they did before the cut above it, and the rest below. It is on
+        the disk before the manifest: nobody goes on from a checkpoint whose steps went with the machine."""
         found = self._census.standings()
         for one in found:
             if one.state == "restart" or _in_scope(one, scope):
                 self._journal.append(_told(checkpoint_id, one))
+        await self._journal.sync_async()
         marks = [one.bookmark for one in found if _in_scope(one, scope)]
         self.written = {mark.rollout_id: mark for mark in marks if mark is not None}
         return [self._record(mark) for mark in self.written.values()]

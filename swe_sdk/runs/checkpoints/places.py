@@ -1,30 +1,23 @@
-"""Where a run keeps its checkpoints, and the index of their snapshots."""
+"""What a run has of checkpoints and their snapshots, and whether they are its own."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
+from typing import NamedTuple
 
 from anyio import to_thread
 
 from swe_sdk.checkpoint import catalog
-from swe_sdk.checkpoint.snapshots.sweep import sweep
+from swe_sdk.checkpoint.snapshots.sweep import Audit, sweep
 from swe_sdk.errors import InputError
 from swe_sdk.files import write_atomic
 from swe_sdk.model.ids import new_id
-from swe_sdk.sandbox.contract import SandboxProvider
+from swe_sdk.sandbox.contract import SandboxProvider, SupportsSnapshots
+from swe_sdk.store.checkpoints import checkpoints_folder, snapshots_folder
 
 _HOME = "home.json"
-
-
-def checkpoints_folder(run_dir: Path) -> Path:
-    """A folder a checkpoint."""
-    return run_dir / "checkpoints"
-
-
-def snapshots_folder(run_dir: Path) -> Path:
-    """The index of snapshots; the snapshots themselves are where the provider has them."""
-    return run_dir / "snapshots"
 
 
 def has_snapshots(run_dir: Path) -> bool:
@@ -80,9 +73,29 @@ def complete_ids(run_dir: Path) -> tuple[str, ...]:
     return tuple(one.checkpoint_id for one in found if one.status == "complete")
 
 
-async def sweep_snapshots(run_dir: Path, provider: SandboxProvider) -> tuple[str, ...]:
-    """Delete the snapshots of a run that none of its complete checkpoints needs. Nothing may be saving meanwhile."""
-    if "snapshots" not in provider.capabilities or not await to_thread.run_sync(has_snapshots, run_dir):
-        return ()
-    kept = await to_thread.run_sync(complete_ids, run_dir)
-    return (await sweep(snapshots_folder(run_dir), provider, kept=kept)).unneeded
+class Swept(NamedTuple):
+    """What a sweep has found and done."""
+
+    found: Audit
+    """As it was before."""
+    gone: tuple[str, ...]
+    """Snapshots that are not there any more: what the journal is to hear of."""
+
+
+async def sweep_snapshots(run_dir: Path, provider: SandboxProvider, leaks: Collection[str] = ()) -> Swept:
+    """Delete the snapshots of a run that none of its complete checkpoints needs. Nothing may be saving meanwhile.
+
+    ``leaks`` are those of this provider that the journal takes for there, and that no such checkpoint needs: a process
+    may have been killed between their deletion and its word of it. What is in no index is never deleted: it may be
+    that of another run, of which this one is a copy.
+    """
+    if "snapshots" not in provider.capabilities or not isinstance(provider, SupportsSnapshots):
+        return Swept(Audit(), ())
+    found = Audit()
+    if await to_thread.run_sync(has_snapshots, run_dir):
+        kept = await to_thread.run_sync(complete_ids, run_dir)
+        found = await sweep(snapshots_folder(run_dir), provider, kept=kept)
+    gone = {*found.unneeded, *found.forgotten}
+    if untold := set(leaks) - gone:
+        gone |= untold - {one.id for one in await provider.snapshots()}
+    return Swept(found, tuple(sorted(gone)))

@@ -47,11 +47,12 @@ class Snapshots(Shown, Sequence[SnapshotRow]):
 
     @property
     def summary(self) -> str:
-        """One line: how many are in which state, and the bytes of those that are there."""
+        """One line: how many are in which state, and the bytes of those that are there, as far as they are known."""
         states = Counter(row.state for row in self._rows)
         told = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
-        there = sum(row.size_bytes for row in self._rows if row.released_at is None)
-        return f"{told or 'no snapshots'}; {there / (1 << 20):.1f} MiB there"
+        sizes = [row.size_bytes for row in self._rows if row.released_at is None and row.size_bytes is not None]
+        there = f"; {sum(sizes) / (1 << 20):.1f} MiB there" if sizes else ""
+        return f"{told or 'no snapshots'}{there}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data: a row a snapshot."""

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from anyio import to_thread
 
 from swe_sdk.checkpoint.snapshots.index import SnapshotIndex
-from swe_sdk.checkpoint.snapshots.sweep import Audit, audit, sweep
-from swe_sdk.errors import InputError
+from swe_sdk.checkpoint.snapshots.sweep import Audit, audit
+from swe_sdk.errors import InputError, SandboxError
 from swe_sdk.model.record import Record
-from swe_sdk.runs.checkpoints.places import complete_ids, has_snapshots, original_of, snapshots_folder
+from swe_sdk.runs.checkpoints.journal import CheckpointJournal, leaked_snapshots, leaks_of
+from swe_sdk.runs.checkpoints.places import Swept, complete_ids, has_snapshots, original_of, sweep_snapshots
 from swe_sdk.runs.folder import load_plan
 from swe_sdk.runs.lock import held_run
-from swe_sdk.sandbox.registry import named_provider
+from swe_sdk.sandbox.contract import SandboxProvider
+from swe_sdk.sandbox.registry import named_provider, provider_names
+from swe_sdk.store.checkpoints import snapshots_folder
 from swe_sdk.store.layout import is_run
+from swe_sdk.store.writer import RunWriter
 
 
 class RunSnapshots(Record):
@@ -43,32 +49,66 @@ async def run_snapshots(run_dir: Path, *, reap: bool = False) -> list[RunSnapsho
     if plan is not None and "provider" in plan.given:
         return [RunSnapshots(run=run_dir.name, skipped="its provider was handed over as an object: resume the run")]
     if not reap:
-        return await _all(run_dir, reap=False)
+        return await _audited(run_dir)
     original = await to_thread.run_sync(original_of, run_dir)
     if original is not None:
         return [RunSnapshots(run=run_dir.name, skipped=f"they are those of {original}, of which this is a copy")]
     try:
         with held_run(run_dir):
-            return await _all(run_dir, reap=True)
+            return await _reaped(run_dir)
     except InputError:
-        looked = await _all(run_dir, reap=False)
-        return [one.model_copy(update={"skipped": "it is under way"}) for one in looked]
+        return [one.model_copy(update={"skipped": "it is under way"}) for one in await _audited(run_dir)]
 
 
-async def _all(run_dir: Path, *, reap: bool) -> list[RunSnapshots]:
-    return [await _one(run_dir, name, reap=reap) for name in await to_thread.run_sync(_providers, run_dir)]
+async def _audited(run_dir: Path) -> list[RunSnapshots]:
+    kept = await to_thread.run_sync(complete_ids, run_dir)
+    found = []
+    for name in await to_thread.run_sync(_providers, run_dir):
+        async with _named(name) as provider:
+            audited = await audit(snapshots_folder(run_dir), provider, kept=kept)
+        found.append(RunSnapshots(run=run_dir.name, provider=name, found=audited))
+    return found
+
+
+async def _reaped(run_dir: Path) -> list[RunSnapshots]:
+    """Delete, and then write it down: a full disk hinders only the second."""
+    leaks = await to_thread.run_sync(leaked_snapshots, run_dir)
+    swept = {}
+    known = await to_thread.run_sync(_providers, run_dir)
+    for name in sorted({*known, *(set(leaks.values()) & set(provider_names()))}):
+        async with _named(name) as provider:
+            swept[name] = await sweep_snapshots(run_dir, provider, leaks_of(leaks, name))
+    note = await _written_down(run_dir, list(swept.values()))
+    return [
+        RunSnapshots(run=run_dir.name, provider=name, found=one.found, reaped=True, skipped=note)
+        for name, one in swept.items()
+    ]
+
+
+async def _written_down(run_dir: Path, swept: Sequence[Swept]) -> str:
+    """Tell the journal of the run; returns why that failed, if it did."""
+    if not any(one.gone for one in swept):
+        return ""
+    failed = ""
+    try:
+        with await to_thread.run_sync(RunWriter, run_dir) as writer:
+            journal = CheckpointJournal(writer)
+            await journal.open()
+            for one in swept:
+                await journal.gone(one)
+    except* (SandboxError, OSError) as errors:
+        failed = f"reaped, but not written down: {errors.exceptions[0]}"
+    return failed
 
 
 def _providers(run_dir: Path) -> list[str]:
     return sorted({entry.provider for entry in SnapshotIndex(snapshots_folder(run_dir)).entries().values()})
 
 
-async def _one(run_dir: Path, name: str, *, reap: bool) -> RunSnapshots:
-    look = sweep if reap else audit
-    kept = await to_thread.run_sync(complete_ids, run_dir)
+@asynccontextmanager
+async def _named(name: str) -> AsyncIterator[SandboxProvider]:
     provider = named_provider(name)
     try:
-        found = await look(snapshots_folder(run_dir), provider, kept=kept)
+        yield provider
     finally:
         await provider.aclose()
-    return RunSnapshots(run=run_dir.name, provider=name, found=found, reaped=reap)

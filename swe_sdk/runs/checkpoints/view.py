@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from pydantic import Field
 
 from swe_sdk.checkpoint import catalog, store
-from swe_sdk.checkpoint.catalog import Saved
 from swe_sdk.checkpoint.records import EpisodeRecord
 from swe_sdk.errors import InputError
 from swe_sdk.model.budget import Budget
 from swe_sdk.model.columns import frame_of
 from swe_sdk.model.record import Record
 from swe_sdk.rollouts.bookmark import Bookmark, RolloutStage
-from swe_sdk.runs.checkpoints.participants import ROLLOUTS, SANDBOXES
-from swe_sdk.runs.checkpoints.places import checkpoints_folder
+from swe_sdk.runs.checkpoints.participants import ROLLOUTS
 from swe_sdk.runs.frames import CHECKPOINTS, HELD
 from swe_sdk.shown import Shown, one_line
+from swe_sdk.store.checkpoints import SANDBOXES, Saved, checkpoints_folder
 from swe_sdk.store.index import RunIndex
 from swe_sdk.store.rows import CheckpointRolloutRow, SnapshotRow
 
