@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test docs bench chaos evidence clean
+.PHONY: demo test docs checkdocs bench chaos evidence clean
 
 demo: $(VENV)/.base
 	$(BIN)/swe-sdk demo
@@ -19,11 +19,18 @@ docs: $(VENV)/.docs
 	$(BIN)/python scripts/render_notebooks.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+checkdocs: $(VENV)/.docs
+	$(BIN)/python scripts/render_notebooks.py --no-run
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site/check
+
 chaos: $(VENV)/.dev
 	SWE_SDK_EXAMPLES=2000 $(BIN)/python -m pytest -q -s tests/sandbox/test_snapshots_random.py
+	SWE_SDK_OPERATION_STEPS=100000 $(BIN)/python -m pytest -q --timeout=3600 tests/checkpoint/test_random_operations.py
 	SWE_SDK_KILL_POINTS=300 SWE_SDK_DOCKER_KILL_POINTS=200 SWE_SDK_SERVER_POSTS=500 SWE_SDK_RUN_KILL_POINTS=100 \
 	  SWE_SDK_CHECKPOINT_KILL_POINTS=50 SWE_SDK_FLEET_KILLS=50 SWE_SDK_FLEET_OPENHANDS_KILLS=6 \
 	  $(BIN)/python -m pytest -q -s tests/chaos
+	SWE_SDK_WORKER_RUNS=200 SWE_SDK_CONTROL_RUNS=100 \
+	  $(BIN)/python -m pytest -q -s tests/server/control/test_worker_chaos.py tests/server/control/test_control_suite.py
 
 evidence: $(VENV)/.base
 	$(BIN)/python scripts/checkpoint_evidence.py --base-url $(MODEL_BASE_URL) --model $(MODEL) $(EVIDENCE)

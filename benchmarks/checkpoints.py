@@ -23,7 +23,6 @@ from swe_sdk.checkpoint import (
     SandboxCheckpointer,
     SeedBody,
 )
-from swe_sdk.checkpoint.catalog import Saved
 from swe_sdk.model.budget import Budget
 from swe_sdk.recipes.dataset import load_tasks
 from swe_sdk.rollouts.bookmark import Bookmark
@@ -31,9 +30,10 @@ from swe_sdk.rollouts.lent import Lent
 from swe_sdk.rollouts.live import LiveRollout, LiveRollouts
 from swe_sdk.rollouts.meter import Meter
 from swe_sdk.runs.checkpoints.census import Census
-from swe_sdk.runs.checkpoints.participants import ROLLOUTS, SANDBOXES, RolloutsParticipant, SandboxesParticipant
+from swe_sdk.runs.checkpoints.participants import ROLLOUTS, RolloutsParticipant, SandboxesParticipant
 from swe_sdk.sandbox.contract import Box, SandboxSpec
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
+from swe_sdk.store.checkpoints import SANDBOXES, Saved
 from swe_sdk.store.writer import RunWriter
 
 TITLE = "Checkpoints"

@@ -14,9 +14,9 @@ from swe_sdk.checkpoint.snapshots.checkpointer import SandboxState
 from swe_sdk.checkpoint.snapshots.index import SnapshotIndex
 from swe_sdk.model.budget import Budget
 from swe_sdk.rollouts.bookmark import Bookmark
-from swe_sdk.runs.checkpoints.participants import ROLLOUTS, SANDBOXES
-from swe_sdk.runs.checkpoints.places import checkpoints_folder, snapshots_folder
+from swe_sdk.runs.checkpoints.participants import ROLLOUTS
 from swe_sdk.sandbox.contract import SandboxSpec
+from swe_sdk.store.checkpoints import SANDBOXES, Details, checkpoints_folder, snapshots_folder
 from swe_sdk.store.writer import RunWriter
 
 
@@ -45,10 +45,10 @@ def _kept_in_the_end(told: Sequence[Told]) -> frozenset[str]:
     return frozenset(each.save.checkpoint_id for each in alive)
 
 
-def _details(one: Told, began: float) -> catalog.Details:
+def _details(one: Told, began: float) -> Details:
     held = [each for each in one.held if not each.reason]
     boxes = sum(each.snapshot is not None for each in held)
-    return catalog.Details(
+    return Details(
         number=one.number,
         created_at=began + one.save.at + one.save.held_s,
         phases_s=phases_of(one),

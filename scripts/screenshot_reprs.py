@@ -40,6 +40,7 @@ tasks = swe.load_tasks("mini")
 task = tasks["mini__calc-1"]
 """
 _CELLS = (
+    ("This machine", "swe.doctor()"),
     ("Tasks", "tasks", "task"),
     ("A sandbox", "box = swe.Sandbox(task).start(); box", "box.exec('python -m pytest -q; exit 3')"),
     ("", "box.exec('echo fine')", "snapshot = box.snapshot(); snapshot"),
@@ -55,9 +56,18 @@ _CELLS = (
         "agent = swe.agents.ScriptedAgent(actions=(*steps, Exec(command='ls -la'), Fail(reason='step_limit')))\n"
         "run = swe.run(tasks[:3], agent, budget='10m', samples=2, checkpoint_every=0.8, path=f'{folder}/run'); run",
         "rollout = run.rollouts['mini__calc-1.0']; rollout",
+        "rollout.steps[0]",
         "rollout.log('test.log')",
     ),
     ("Checkpoints", "run.checkpoints", "run.checkpoints[0]", "run.snapshots"),
+    (
+        "A call of a model",
+        "with swe.testing.ScriptedModel([swe.testing.say('I give up.')], title=None) as model:\n"
+        "    endpoint = swe.ModelEndpoint(base_url=model.url, model=model.model)\n"
+        "    agent = swe.agents.MiniSweAgent()\n"
+        "    asked = swe.run([task], agent, model=endpoint, path=f'{folder}/asked', progress=False)\n"
+        "asked.rollouts['mini__calc-1.0'].model_calls[0]",
+    ),
     ("Progress", "swe.grade_many(tasks[:5], 'gold'); None"),
 )
 

@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from swe_sdk import agents, aio, errors, testing
-    from swe_sdk._face import compare, grade, grade_many, open_run, prepare, regrade, resume, run, validate, verify
+    from swe_sdk._face import (
+        compare,
+        doctor,
+        grade,
+        grade_many,
+        open_run,
+        prepare,
+        regrade,
+        resume,
+        run,
+        validate,
+        verify,
+    )
     from swe_sdk._sandbox import Sandbox
     from swe_sdk.agents.gateway.endpoint import ModelEndpoint
     from swe_sdk.imports.importing import import_run
@@ -29,6 +41,7 @@ if TYPE_CHECKING:
     from swe_sdk.model.policy import DEFAULT_POLICY, Policy
     from swe_sdk.model.task import GradingSpec, Task
     from swe_sdk.recipes.dataset import load_tasks
+    from swe_sdk.recipes.registry import register_recipe, unregister_recipe
     from swe_sdk.recipes.taskset import TaskSet
     from swe_sdk.runs.rollout import Rollout
     from swe_sdk.runs.run import Run
@@ -59,15 +72,18 @@ _HOMES = {
     "Task": "model.task",
     "TaskSet": "recipes.taskset",
     "compare": "_face",
+    "doctor": "_face",
     "grade": "_face",
     "grade_many": "_face",
     "import_run": "imports.importing",
     "load_tasks": "recipes.dataset",
     "open_run": "_face",
     "prepare": "_face",
+    "register_recipe": "recipes.registry",
     "regrade": "_face",
     "resume": "_face",
     "run": "_face",
+    "unregister_recipe": "recipes.registry",
     "validate": "_face",
     "verify": "_face",
 }
@@ -98,6 +114,7 @@ __all__ = [
     "agents",
     "aio",
     "compare",
+    "doctor",
     "errors",
     "grade",
     "grade_many",
@@ -105,10 +122,12 @@ __all__ = [
     "load_tasks",
     "open_run",
     "prepare",
+    "register_recipe",
     "regrade",
     "resume",
     "run",
     "testing",
+    "unregister_recipe",
     "validate",
     "verify",
 ]

@@ -4,6 +4,7 @@ from swe_sdk import aio
 from swe_sdk._loop import blocking
 
 compare = blocking(aio.compare)
+doctor = blocking(aio.doctor)
 grade = blocking(aio.grade)
 grade_many = blocking(aio.grade_many)
 open_run = blocking(aio.open_run)

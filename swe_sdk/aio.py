@@ -1,7 +1,7 @@
 """The names of ``swe_sdk`` for code that runs its own event loop: what blocks there is awaited here.
 
 ``from swe_sdk import aio as swe`` is all that changes. What never waits for a sandbox (types, ``load_tasks``,
-``import_run``) is the same object in both. In a notebook the stop button reaches every call.
+``register_recipe``, ``import_run``) is the same object in both. In a notebook the stop button reaches every call.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import swe_sdk
-from swe_sdk import measure, reverify, side_by_side
+from swe_sdk import checkup, measure, reverify, side_by_side
 from swe_sdk._aio_sandbox import Sandbox, prepare
 from swe_sdk._wakeful import wakeful
 from swe_sdk.runs import start
@@ -41,10 +41,13 @@ if TYPE_CHECKING:
         errors,
         import_run,
         load_tasks,
+        register_recipe,
         testing,
+        unregister_recipe,
     )
 
 compare = wakeful(side_by_side.compare)
+doctor = wakeful(checkup.doctor)
 grade = wakeful(measure.grade)
 grade_many = wakeful(measure.grade_many)
 open_run = wakeful(start.open_run)
@@ -78,6 +81,7 @@ __all__ = [
     "TaskSet",
     "agents",
     "compare",
+    "doctor",
     "errors",
     "grade",
     "grade_many",
@@ -85,10 +89,12 @@ __all__ = [
     "load_tasks",
     "open_run",
     "prepare",
+    "register_recipe",
     "regrade",
     "resume",
     "run",
     "testing",
+    "unregister_recipe",
     "validate",
     "verify",
 ]

@@ -1,38 +1,44 @@
 """The command ``swe-sdk``: parse, call the face, print.
 
-Exit codes: 0 when the work was done, whatever it found; 1 when it could not be; 2 for bad input, with one line on
-standard error; 130 when interrupted and 143 when terminated (SIGTERM), after everything was torn down.
+Exit codes: 0 when the work was done, whatever it found; 1 when it could not be, or its output not be written; 2 for bad
+input, with one line on standard error; 130 when interrupted and 143 when terminated (SIGTERM), after everything was
+torn down; 141, and not a word, where whoever read the output has gone (``swe-sdk show ... | head``).
 """
 
 from __future__ import annotations
 
 import argparse
 import signal
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from swe_sdk.cli_dashboard import add_dashboard_command
+from swe_sdk.cli_gym import add_gym_command
+from swe_sdk.cli_output import complain, guarded_output
 from swe_sdk.cli_run_parsers import add_run_commands
-from swe_sdk.errors import InputError, PrerequisiteError, SweError
-from swe_sdk.shown import neutral
+from swe_sdk.errors import InputError, OutputFailed, PrerequisiteError, SweError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line (without the program's name); returns its exit code."""
     try:
-        arguments = _parser().parse_args(argv)
+        with guarded_output():
+            arguments = _parser().parse_args(argv)
+            return _COMMANDS[arguments.command](arguments)
     except SystemExit as ended:  # argparse ends the process itself, for --help as for bad usage
         return ended.code if isinstance(ended.code, int) else 2
-    try:
-        return _COMMANDS[arguments.command](arguments)
+    except OutputFailed as error:
+        if error.is_unread:
+            return 128 + signal.SIGPIPE
+        complain(str(error))
+        return 1
     except SweError as error:
-        print(f"swe-sdk: {neutral(' '.join(str(error).split()))}", file=sys.stderr)  # it may quote what agents wrote
+        complain(str(error))
         return 2 if isinstance(error, InputError | PrerequisiteError) else 1
     except KeyboardInterrupt as stopped:
         number = getattr(stopped, "number", signal.SIGINT)
         how = "terminated" if number == signal.SIGTERM else "interrupted"
-        print(f"swe-sdk: {how}; every sandbox was torn down", file=sys.stderr)
+        complain(f"{how}; every sandbox was torn down")
         return 128 + number
 
 
@@ -70,6 +76,12 @@ def _serve(arguments: argparse.Namespace) -> int:
     from swe_sdk.cli_serve import serve_posts
 
     return serve_posts(arguments)
+
+
+def _gym(arguments: argparse.Namespace) -> int:
+    from swe_sdk.cli_gym import gym
+
+    return gym(arguments)
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -148,6 +160,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "agents": _agents,
     "reap": _reap,
     "serve": _serve,
+    "gym": _gym,
     "demo": _demo,
 }
 
@@ -167,6 +180,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_agents(commands)
     _add_reap(commands)
     _add_serve(commands)
+    add_gym_command(commands)
     demo = commands.add_parser("demo", help="grade a handful of bundled tasks and show what comes of it")
     demo.add_argument("--provider", default="auto", help="sandbox provider (default: auto)")
     demo.add_argument("--results", metavar="DIR", help="where outcomes and logs are kept")

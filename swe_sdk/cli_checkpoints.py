@@ -52,6 +52,9 @@ def _as_json(checkpoint: Checkpoint) -> dict[str, object]:
 
 
 def _show_all(found: Checkpoints) -> None:
+    if not found:
+        show_text("no checkpoint: none was asked for (--checkpoint-every 5m), or the run is finished and needs none")
+        return
     table = make_table("checkpoint", "at (UTC)", "state", "rollouts", "snapshots", "restarts", "KiB", "seconds")
     for each in found:
         figures = (each.records.get("rollouts", 0), each.snapshots, len(each.restarts), each.bytes >> 10)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+import time
 import webbrowser
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +17,10 @@ from swe_sdk.files import read_token
 
 if TYPE_CHECKING:
     from swe_sdk.dashboard.server import Dashboard
+
+_QUIET_S = 1.0
+_SAY_EVERY_S = 0.5
+_SAY_IN_A_FILE_EVERY_S = 5.0
 
 
 def add_dashboard_command(commands: Any) -> None:
@@ -47,7 +52,9 @@ def dashboard(arguments: argparse.Namespace) -> int:
     from swe_sdk.dashboard.server import Dashboard, Place
 
     place = Place(arguments.host, arguments.port, arguments.prefix, _token(arguments), tuple(arguments.allow_origin))
-    shown = Dashboard(_folder(arguments.folder), place)
+    reading = _Reading()
+    shown = Dashboard(_folder(arguments.folder), place, reading)
+    reading.end()
     told = shown.run(lambda: _say_ready(shown, arguments))
     return 130 if told == signal.SIGINT else 0
 
@@ -73,3 +80,33 @@ def _say_ready(shown: Dashboard, arguments: argparse.Namespace) -> None:
     sys.stdout.flush()
     if arguments.open:
         webbrowser.open(shown.url)
+
+
+class _Reading:
+    """Says on standard error how far the first look at many runs is; nothing where it takes no time."""
+
+    def __init__(self) -> None:
+        self._began = self._said_at = time.monotonic()
+        self._is_terminal = sys.stderr is not None and sys.stderr.isatty()
+        self._said = False
+
+    def __call__(self, read_bytes: int, whole_bytes: int) -> None:
+        """So much of the journals is indexed by now."""
+        now = time.monotonic()
+        every_s = _SAY_EVERY_S if self._is_terminal else _SAY_IN_A_FILE_EVERY_S
+        if now - self._began < _QUIET_S or (self._said and now - self._said_at < every_s):
+            return
+        share = read_bytes / max(whole_bytes, 1)
+        left_s = (now - self._began) * (1 - share) / share if share else 0.0
+        self._say(f"indexing the runs, once: {share:4.0%} of {whole_bytes / 1e6:,.0f} MB, {left_s:.0f} s left")
+        self._said, self._said_at = True, now
+
+    def end(self) -> None:
+        """All of it is."""
+        if self._said:
+            self._say(f"indexed the runs in {time.monotonic() - self._began:.0f} s{' ' * 30}\n")
+
+    def _say(self, words: str) -> None:
+        if sys.stderr is not None:  # as of a program without any
+            sys.stderr.write(f"\r{words}" if self._is_terminal else f"{words.strip()}\n")
+            sys.stderr.flush()

@@ -13,6 +13,7 @@ from swe_sdk.cli_stop import run_stoppable
 from swe_sdk.config.model import ModelConfig
 from swe_sdk.errors import InputError
 from swe_sdk.recipes.dataset import load_tasks
+from swe_sdk.recipes.taskset import TaskSet
 from swe_sdk.runs import start
 from swe_sdk.runs.run import Run
 
@@ -20,12 +21,7 @@ from swe_sdk.runs.run import Run
 def run(arguments: argparse.Namespace) -> int:
     """Start a run; 0 once every rollout is finished, whatever came of it."""
     fresh_file(arguments.rows)
-    tasks = load_tasks(
-        arguments.tasks,
-        family=arguments.family,
-        instance_ids=arguments.instance_ids,
-        unknown_fields=arguments.unknown_fields,
-    )
+    tasks = _tasks(arguments)
     settings = _settings(arguments.set)
     told = {
         "budget": arguments.budget,
@@ -52,6 +48,20 @@ def run(arguments: argparse.Namespace) -> int:
         **settings,
     )
     return _ended(run_stoppable(work), arguments)
+
+
+def _tasks(arguments: argparse.Namespace) -> TaskSet:
+    tasks = load_tasks(
+        arguments.tasks,
+        family=arguments.family,
+        instance_ids=arguments.instance_ids,
+        unknown_fields=arguments.unknown_fields,
+    )
+    if arguments.limit is None:
+        return tasks
+    if arguments.limit < 1:
+        raise InputError(f"--limit {arguments.limit}", remedy="it is a number of tasks, from 1")
+    return tasks[: arguments.limit]
 
 
 def resume(arguments: argparse.Namespace) -> int:

@@ -27,6 +27,7 @@ def _add_run(commands: Any) -> None:
     add = run.add_argument
     add("tasks", metavar="TASKS", help='a bundled name ("mini"), a .jsonl/.json/.parquet file, or a hub id')
     add("--instance-ids", action="extend", nargs="+", metavar="ID", help="only these tasks")
+    add("--limit", type=int, metavar="N", help="only the first N of them (for how many at a time, see --workers)")
     add("--family", help="harness family of the rows (default: detected)")
     add("--unknown-fields", choices=("error", "ignore"), default="error", help="what to do with fields of no meaning")
     add("--agent", metavar="NAME", help="gold, noop, mini-swe-agent, opencode, openhands, ... (default: as configured)")

@@ -51,7 +51,7 @@ def _settings(arguments: argparse.Namespace) -> ServerSettings:
         "inline_tasks": not arguments.only_loaded,
         "local_sources": arguments.local_sources,
         "results": arguments.results,
-        "token": _token(arguments),
+        "token": required_token(arguments),
         "drain_s": arguments.drain,
         "metrics": not arguments.no_metrics,
     }
@@ -66,7 +66,8 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _token(arguments: argparse.Namespace) -> str | None:
+def required_token(arguments: argparse.Namespace) -> str | None:
+    """That of ``--token-file``; ``InputError`` where there is none and others than this machine can post."""
     if arguments.token_file is None:
         if not (arguments.no_token or _is_loopback(arguments.host)):
             problem = f"whoever reaches {arguments.host} could have this machine run programs in sandboxes"

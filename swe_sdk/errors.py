@@ -46,6 +46,8 @@
     ├── CheckpointError             a checkpoint operation was refused or failed; ``code`` tells which way
     │   └── CoordinationError       it failed at some participants; names each of them
     ├── IndexDamaged                the index of a run directory was damaged; it is made anew
+    ├── RunClosed                   a run, or an index of runs, was closed by us, and used again
+    ├── OutputFailed                what a command prints cannot be written
     └── CommandFailed               ExecResult.check() on a command that did not succeed
 
 What the graded program does is data (an ``ExecResult`` or an ``Outcome``), never an exception. ``SandboxError``,
@@ -355,6 +357,22 @@ class CoordinationError(CheckpointError):
 
 class IndexDamaged(SweError):
     """The index of a run directory was damaged, and was replaced by an empty one; the next refresh fills it."""
+
+
+class RunClosed(SweError):
+    """A run, or an index of runs, was closed by its owner and used again."""
+
+
+class OutputFailed(SweError):
+    """What a command prints could not be written; ``is_unread`` where whoever read it has gone (a closed pipe)."""
+
+    def __init__(self, cause: OSError) -> None:
+        super().__init__(f"standard output: {cause.strerror or cause}", remedy="send it where there is room for it")
+        self.cause = cause
+        self.is_unread = isinstance(cause, BrokenPipeError)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.cause,))
 
 
 class CommandFailed(SweError):

@@ -135,6 +135,12 @@ def test_a_run_is_made_and_looked_at(cli: Cli, dataset: Path, tmp_path: Path) ->
         assert "\x1b" not in each.stdout + each.stderr
 
 
+def test_only_the_first_tasks(cli: Cli, dataset: Path, tmp_path: Path) -> None:
+    assert cli("run", dataset, "--agent", "noop", "--limit", 1, "--path", tmp_path / "one").returncode == 0
+    with Run(tmp_path / "one") as run:
+        assert list(run.rollouts) == ["tiny__answer-1.0"]
+
+
 def test_masks_do_not_change_the_exit_code(cli: Cli, dataset: Path, tmp_path: Path) -> None:
     broken = row("tiny__broken-1", test_patch="--- a/none\n+++ b/none\n@@ -1 +1 @@\n-a\n+b\n")
     dataset.write_text(dataset.read_text() + json.dumps(broken) + "\n")
@@ -262,6 +268,7 @@ def sleeping(mark: str) -> bool:
 BAD = {
     "unknown agent": (["run", "tasks.jsonl", "--agent", "glod"], "did you mean gold"),
     "unknown setting": (["run", "tasks.jsonl", "--agent", "gold", "--set", "tests_timeout=3"], "tests_timeout_s"),
+    "no limit": (["run", "tasks.jsonl", "--limit", "0"], "--limit 0"),
     "no pair": (["run", "tasks.jsonl", "--set", "tests_timeout_s"], "KEY=VALUE"),
     "table over a value": (["run", "tasks.jsonl", "--set", "samples=1", "--set", "samples.x=1"], "samples"),
     "no duration": (["run", "tasks.jsonl", "--agent", "gold", "--budget", "soon"], "budget_s"),

@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 
 import swe_sdk as swe
+from scripts.render_tables import TABLES, rendered
 from swe_sdk import errors
 from swe_sdk.cli import _parser, main
 from swe_sdk.demo import examples
@@ -50,7 +51,19 @@ FLOORS = (
     {"grading"},
     {"store"},
     {"rollouts", "checkpoint"},
-    {"measure", "reverify", "side_by_side", "testing", "aio", "_aio_sandbox", "server", "metrics", "exports", "imports"}
+    {
+        "measure",
+        "reverify",
+        "side_by_side",
+        "testing",
+        "checkup",
+        "aio",
+        "_aio_sandbox",
+        "server",
+        "metrics",
+        "exports",
+        "imports",
+    }
     | {"runs", "executors"},
 )
 
@@ -200,6 +213,41 @@ def test_log_parsers_are_listed() -> None:
     page = PAGES["docs/parsers.md"]
     listed = codes(page[page.index("Log parsers, with or without") :])
     assert tuple(sorted(set(listed) - {"parse_log_"})) == parser_names()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_follow_from_the_code(name: str) -> None:
+    page, make = TABLES[name]
+    text = PAGES[f"docs/{page}"]
+    assert rendered(text, name, make()) == text, "python -m scripts.render_tables"
+
+
+def test_every_question_is_answered_and_leads_on() -> None:
+    sections = re.split(r"^### ", PAGES["docs/faq.md"], flags=re.MULTILINE)[1:]
+    assert len(sections) >= 30
+    for section in sections:
+        question, _, answer = section.partition("\n")
+        assert re.search(r"→\s+\[[^]]+\]\(", answer), question
+        assert len(answer.partition("→")[0].split()) <= 60, question
+
+
+def test_concepts_and_guides_tell_their_pitfalls() -> None:
+    concepts = ("masks", "integrity", "budgets", "checkpoints", "leases", "cancellation")
+    for page in (*concepts, "provider_matrix", "checkpointable_harness", "checkpointable_resources"):
+        _, heading, rest = PAGES[f"docs/{page}.md"].partition("\n## Pitfalls\n")
+        assert heading, page
+        assert rest.partition("\n## ")[0].count("\n- ") >= 3, page
+
+
+def test_commands_that_validate_are_there() -> None:
+    named = [
+        each for table in tables("docs/validated.md") for row in table for cell in row[1:4] for each in codes(cell)
+    ]
+    files = [each for each in named if re.match(r"(tests|scripts)/", each)]
+    assert len(files) > 8
+    assert [each for each in files if not (ROOT / each).exists()] == []
+    for suite in (each for each in named if each.startswith("swe_sdk.testing.")):
+        assert (ROOT / (suite.replace(".", "/") + ".py")).is_file(), suite
 
 
 def test_fields_of_rows_are_known() -> None:

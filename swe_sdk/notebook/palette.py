@@ -60,6 +60,7 @@ _PURPLE = Style("", "●", "#A2488F", "#CC66BB", "#A2488F", "#CC66BB")
 _BLUE = Style("", "●", "#0A4DB0", "#3377FF", "#0A4DB0", "#377AFF")
 _SKY = Style("", "●", "#2A98D6", "#9AD4FF", "#227AAB", "#9AD4FF")
 _BROWN = Style("", "●", "#5C3A00", "#E8C020", "#5C3A00", "#E8C020")
+_VIOLET = Style("", "●", "#8200FA", "#A096FA", "#8200FA", "#A096FA")
 _GREY = Style("", "●", "#8F8F8F", "#727272", "#707070", "#828282")
 _INK = Style("", "●", "#2B2B2B", "#EBEBE6", "#2B2B2B", "#EBEBE6")
 
@@ -109,6 +110,18 @@ GRADE_STAGE: Mapping[str, Style] = {
     "teardown": _INK.named("teardown"),
 }
 """The stages of a grade, in their order; neighbours of one kind share a colour."""
+
+TIMING: Mapping[str, Style] = {
+    **{name: GRADE_STAGE[name] for name in ("admission", "environment", "create", "reset", "apply")},
+    "restore": _PATCHING.named("restore"),
+    **{name: GRADE_STAGE[name] for name in ("test_patch", "prelude", "tests")},
+    "results": _BROWN.named("results"),
+    "parse": GRADE_STAGE["parse"],
+    "second_run": _GREEN.named("second_run"),
+    "control": _GREEN.named("control"),
+    "teardown": GRADE_STAGE["teardown"],
+}
+"""What ``Outcome.timings_s`` counts: the stages, and the parts of them that are timed by themselves."""
 
 MASK_STAGE: Mapping[str, Style] = {
     "seed": STAGE["seed"],
@@ -175,11 +188,11 @@ MASK_GROUP: Mapping[str, Style] = {
     "limit": _SKY.named("limit reached", "◷"),
     "agent": _BLUE.named("agent", "▶"),
     "model": _PURPLE.named("model", "☁"),
-    "task": _GREEN.named("task", "☐"),
+    "task": _VIOLET.named("task", "☐"),
     "grading": _INK.named("grading", "✎"),
     "people": _GREY.named("somebody", "■"),
 }
-"""What a mask has to do with: what to mend."""
+"""What a mask has to do with: what to mend. None is green, which says everywhere else that something went well."""
 
 _KINDS_BY_GROUP: Mapping[str, tuple[str, ...]] = {
     "box": ("capability_missing", "create_failed", "provider_unavailable", "sandbox_lost", "transfer_failed"),

@@ -1,4 +1,4 @@
-"""Recipes by family name: our own, and those that other packages offer as entry points of ``swe_sdk.recipes``."""
+"""Recipes by family name: our own, those of this process, and entry points of ``swe_sdk.recipes`` in other packages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from swe_sdk.errors import PrerequisiteError, UnknownFamily
+from swe_sdk.errors import InputError, PrerequisiteError, UnknownFamily
 from swe_sdk.recipes.compat import split_family
 from swe_sdk.recipes.contract import Recipe
 from swe_sdk.recipes.nested import EVALUATORS, NestedRecipe
@@ -31,9 +31,41 @@ _BUILTIN: dict[str, Callable[..., Recipe]] = {
 }
 
 
+_RECIPE = ("family", "version", "ladder", "recognizes", "to_task", "parse", "judge")
+_registered: dict[str, Recipe] = {}
+
+
+def register_recipe(recipe: Recipe) -> None:
+    """Let this process know a family of your own: its rows load, and its tasks are graded, as any others.
+
+    A recipe of the same family that was registered before is replaced, so that a cell of a notebook can be run again;
+    one that another package offers is hidden. Other processes (workers of ray and slurm, ``swe-sdk``) know the entry
+    points of packages alone. :func:`unregister_recipe` undoes it.
+
+    Raises ``InputError`` for what is no :class:`~swe_sdk.recipes.contract.Recipe`, and for names of our own families.
+    """
+    if isinstance(recipe, type) or not isinstance(recipe, Recipe):
+        missing = [name for name in _RECIPE if not hasattr(recipe, name)]
+        problem = f"it has no {', '.join(missing)}" if missing else "it is a class"
+        raise InputError(f"{recipe!r} is no recipe: {problem}", remedy="give an object, see swe_sdk.recipes.contract")
+    name, compat = split_family(recipe.family)
+    if name in _BUILTIN or compat or not name:
+        raise InputError(f"{recipe.family!r} cannot be the name of a family of your own", remedy="choose another one")
+    _registered[name] = recipe
+    get_recipe.cache_clear()
+
+
+def unregister_recipe(family: str) -> None:
+    """Forget a family that :func:`register_recipe` has made known. Raises ``UnknownFamily`` where it has not."""
+    if family not in _registered:
+        raise UnknownFamily(family, _registered)
+    del _registered[family]
+    get_recipe.cache_clear()
+
+
 def recipe_names() -> tuple[str, ...]:
     """The names that :func:`get_recipe` takes; nothing is loaded for it."""
-    return tuple(sorted({*_BUILTIN, *_offered()}))
+    return tuple(sorted({*_BUILTIN, *_registered, *_offered()}))
 
 
 @cache
@@ -44,6 +76,8 @@ def get_recipe(family: str) -> Recipe:
     Other packages are looked at only for a name that is not our own. Raises ``UnknownFamily``, ``InputError`` for rules
     that the family does not have, or ``PrerequisiteError`` where another package's recipe cannot be loaded.
     """
+    if family in _registered:
+        return _registered[family]
     name, compat = split_family(family)
     if compat == "nested" and name in EVALUATORS:
         return NestedRecipe(get_recipe(name))

@@ -112,7 +112,7 @@ async def _work(course: Course) -> None:
         async with AsyncExitStack() as stack:
             async with course.within("seed"):
                 place = await _open(course, stack, workplace(job, lent, course.start, course.flags))
-                session = await _model_session(course, stack, place)
+                session = await model_session(course, stack, place)
                 course.base_commit = place.lent.prepared.base_commit
             if course.start is None or course.start.next != "close_agent":
                 await course.boundary("invoke_agent")
@@ -124,7 +124,7 @@ async def _work(course: Course) -> None:
         slot.release()
 
 
-async def _model_session(course: Course, stack: AsyncExitStack, place: Workplace) -> ModelSession | None:
+async def model_session(course: Course, stack: AsyncExitStack, place: Workplace) -> ModelSession | None:
     """The way to the model, where the agent needs one; tried before the agent begins."""
     shared = course.job.shared
     if shared.agent.needs.egress == "none":

@@ -20,7 +20,7 @@ from swe_sdk.rollouts.attempt import Finding, run_attempt
 from swe_sdk.rollouts.bookmark import Bookmark
 from swe_sdk.rollouts.diary import Diary
 from swe_sdk.rollouts.environments import RunEnvironments
-from swe_sdk.rollouts.failures import failed_outcome, failure_of
+from swe_sdk.rollouts.failures import unrecorded_outcome
 from swe_sdk.rollouts.job import Job, Shared
 from swe_sdk.rollouts.live import LiveRollout, LiveRollouts
 from swe_sdk.rollouts.meter import Clock
@@ -189,8 +189,8 @@ async def _attempts(job: Job) -> list[Finding]:
         if mask is None or not mask.retryable or len(findings) > retries:
             return findings
         earlier.append({"attempt": number, **mask.model_dump(mode="json"), "stages_s": finding.report.stages_s})
-        start = finding.resume or planned.start
-        budget = finding.resume.budget if finding.resume else fresh
+        start = finding.resume or job.live.newest or planned.start
+        budget = fresh if start is None or start is planned.start else start.budget
 
 
 async def _ended(shared: Shared, planned: Planned, attempt: int, outcome: Outcome) -> tuple[Outcome, bool]:
@@ -199,7 +199,5 @@ async def _ended(shared: Shared, planned: Planned, attempt: int, outcome: Outcom
     try:
         await diary.tell(RolloutEnded, status=outcome.status, reward=outcome.reward, reason=outcome.reason)
     except (SandboxError, OSError) as error:
-        failure = failure_of(error, "return")
-        masked = failed_outcome(planned.task, shared.policy, shared.provider.name, failure)
-        return masked.model_copy(update={"evidence": {"unrecorded": outcome.model_dump(mode="json")}}), False
+        return unrecorded_outcome(planned.task, shared.policy, shared.provider.name, outcome, error), False
     return outcome, True

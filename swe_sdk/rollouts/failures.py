@@ -63,6 +63,12 @@ def failed_outcome(
     return outcome_of(Subject(task, patch, policy, provider, key=""), failure, Trace(stage=failure.stage))
 
 
+def unrecorded_outcome(task: Task, policy: Policy, provider: str, outcome: Outcome, error: BaseException) -> Outcome:
+    """What an outcome becomes whose end could not be written down: masked, with what it was as evidence."""
+    masked = failed_outcome(task, policy, provider, failure_of(error, "return"))
+    return masked.model_copy(update={"evidence": {"unrecorded": outcome.model_dump(mode="json")}})
+
+
 def end_failure(end: AgentEnd, kind: FailureKind | None) -> Failure | None:
     """The end of an agent as something that the policy decides on, unless it was an ordinary one."""
     if kind is None:

@@ -37,6 +37,8 @@ class LiveRollout:
         self.bookmark: Bookmark | None = None
         """The latest boundary."""
         self.meter: Meter | None = None
+        self.newest: Bookmark | None = None
+        """What the newest checkpoint holds of it, where it was restored: what it began with may be gone by now."""
         self._asked = threading.Event()
         self._asked_async = anyio.Event()
         self._parked = anyio.Event()

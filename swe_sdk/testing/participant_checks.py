@@ -68,8 +68,8 @@ async def what_cannot_be_saved_is_a_restart(lab: ParticipantLab) -> None:
     async with lab.directory() as directory, lab.process(directory) as process:
         await process.start("a")
         request = PrepareRequest(checkpoint_id="c1", deadline_ts=deadline())
-        report = (await process.participant.prepare(request)).report
-        await process.participant.resume(ResumeRequest(checkpoint_id="c1", deadline_ts=deadline()))
+        report = (await process.control.prepare(request)).report
+        await process.control.resume(ResumeRequest(checkpoint_id="c1", deadline_ts=deadline()))
     require(report.ready, "what cannot be saved holds a checkpoint up")
     require_equal([one.rollout_id for one in report.restarts], ["a"], "the restarts")
 

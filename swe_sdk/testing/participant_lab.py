@@ -20,6 +20,7 @@ from swe_sdk.checkpoint.messages import (
     ResumeRequest,
     RetireRequest,
 )
+from swe_sdk.checkpoint.participant import Participant
 from swe_sdk.checkpoint.participants.agent import AgentParticipant
 from swe_sdk.checkpoint.participants.resources import ResourcesParticipant
 from swe_sdk.testing.expect import NotApplicable, require
@@ -28,7 +29,7 @@ LIMIT_S = 60.0
 
 
 class ParticipantCase:
-    """How the hooks under test are made and used. Override all but :meth:`seed` and :meth:`end`."""
+    """How the hooks under test are made and used. Override all but :meth:`seed`, :meth:`control` and :meth:`end`."""
 
     def make(self) -> AgentHooks | ResourcesHooks:
         """Hooks as in a new process; what is on disks and at other services may be shared with those made before."""
@@ -50,6 +51,11 @@ class ParticipantCase:
         """What a session of an agent is seeded with."""
         return SeedBody(session_id=session_id, episode_id=episode_id)
 
+    @asynccontextmanager
+    async def control(self, participant: Participant) -> AsyncIterator[Participant]:
+        """How the participant is controlled: directly, or by what you put in between, such as HTTP."""
+        yield participant
+
     async def end(self, hooks: Any) -> None:
         """The process of these hooks ends."""
 
@@ -61,6 +67,7 @@ class Process:
     case: ParticipantCase
     hooks: Any
     participant: AgentParticipant | ResourcesParticipant
+    control: Participant
     directory: Path
 
     async def start(self, *sessions: str) -> None:
@@ -87,15 +94,15 @@ class Process:
     async def save(self, name: str, *sessions: str) -> None:
         """Save these sessions, and go on."""
         scope = _scope(sessions)
-        prepared = await self.participant.prepare(PrepareRequest(checkpoint_id=name, deadline_ts=deadline()))
+        prepared = await self.control.prepare(PrepareRequest(checkpoint_id=name, deadline_ts=deadline()))
         require(prepared.report.ready, f"it does not get ready: {prepared.report.blockers}")
         try:
             where = str(self.directory / name)
-            await self.participant.commit(
+            await self.control.commit(
                 CommitRequest(checkpoint_id=name, deadline_ts=deadline(), checkpoint_dir=where, episode_ids=scope)
             )
         finally:
-            await self.participant.resume(ResumeRequest(checkpoint_id=name, deadline_ts=deadline()))
+            await self.control.resume(ResumeRequest(checkpoint_id=name, deadline_ts=deadline()))
 
     async def restore(self, name: str, *sessions: str) -> None:
         """Restore these sessions, and open."""
@@ -103,17 +110,17 @@ class Process:
         request = RestoreRequest(
             checkpoint_id=name, deadline_ts=deadline(), checkpoint_dir=where, episode_ids=_scope(sessions)
         )
-        await self.participant.restore(request)
-        await self.participant.resume(ResumeRequest(checkpoint_id=name, deadline_ts=deadline()))
+        await self.control.restore(request)
+        await self.control.resume(ResumeRequest(checkpoint_id=name, deadline_ts=deadline()))
 
     async def release(self, name: str, *kept: str) -> None:
         """Free what only other checkpoints need."""
-        await self.participant.release(ReleaseRequest(checkpoint_id=name, deadline_ts=deadline(), kept=kept))
+        await self.control.release(ReleaseRequest(checkpoint_id=name, deadline_ts=deadline(), kept=kept))
 
     async def retire(self, *sessions: str) -> None:
         """The attempts of these sessions are over."""
         request = RetireRequest(checkpoint_id="retire", deadline_ts=deadline(), episode_ids=_scope(sessions))
-        await self.participant.retire(request)
+        await self.control.retire(request)
 
 
 class ParticipantLab:
@@ -145,7 +152,8 @@ class ParticipantLab:
             participant = ResourcesParticipant(hooks=hooks)
         async with participant:
             try:
-                yield Process(self.case, hooks, participant, directory)
+                async with self.case.control(participant) as control:
+                    yield Process(self.case, hooks, participant, control, directory)
             finally:
                 await self.case.end(hooks)
 

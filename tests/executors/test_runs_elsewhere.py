@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import swe_sdk as swe
-from swe_sdk.errors import InputError
+from swe_sdk.errors import InputError, NoSpace
 from swe_sdk.executors.local import LocalExecutor
+from swe_sdk.rollouts.result import RolloutResult
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
+from swe_sdk.store.events import Event, RolloutEnded
+from swe_sdk.store.writer import RunWriter
 from tests.executors.lossy import LossyExecutor
 
 
@@ -95,3 +99,30 @@ def test_a_run_stops_at_its_deadline(tasks: swe.TaskSet, tmp_path: Path) -> None
     with start(tasks, LocalExecutor(slots=1), tmp_path / "run", deadline_s=0.01) as run:
         assert run.row.end_reason == "stopped"
         assert not run.finished
+
+
+@pytest.mark.parametrize(
+    ("error", "why"), [(NoSpace("the disk is full"), "no_space"), (OSError(5, "Input/output error"), "unrecorded")]
+)
+def test_what_could_not_be_written_down_is_not_called_finished(
+    tasks: swe.TaskSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, why: str
+) -> None:
+    """A lost worker's rollout, whose end did not reach the disk: whoever resumes the run finds it unfinished."""
+    append = RunWriter.append_async
+
+    async def fails(writer: RunWriter, event: Event, **more: Any) -> None:
+        if isinstance(event, RolloutEnded) and event.status == "masked":
+            raise error
+        await append(writer, event, **more)
+
+    monkeypatch.setattr(RunWriter, "append_async", fails)
+    heard: list[RolloutResult] = []
+    with start(tasks, LossyExecutor(1), tmp_path / "run", retries=0, on_result=heard.append) as run:
+        assert (run.row.end_reason, run.row.message) == ("stopped", why)
+        assert not run.finished
+    (unrecorded,) = [each for each in heard if not each.is_recorded]
+    assert unrecorded.outcome.masked
+    assert unrecorded.outcome.evidence["unrecorded"]["mask"]["kind"] == "lost_worker"
+    monkeypatch.undo()
+    with swe.resume(run.path, progress=False, executor=LocalExecutor()) as run:
+        assert run.row.counts == {"resolved": 3}

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from swe_sdk.checkpoint.catalog import Details, Saved
+from swe_sdk.checkup import Checkup
 from swe_sdk.grading.health import Health, TaskHealth
 from swe_sdk.grading.outcomes import Outcomes
 from swe_sdk.grading.regrades import Regrade, Regrades
@@ -21,9 +21,10 @@ from swe_sdk.model.task import GradingSpec, Task
 from swe_sdk.recipes.taskset import TaskSet
 from swe_sdk.runs.checkpoints.view import Checkpoint
 from swe_sdk.runs.run import Run
-from swe_sdk.sandbox.contract import Limits, SandboxSpec, Snapshot
+from swe_sdk.sandbox.contract import Limits, ProviderHealth, SandboxSpec, Snapshot
 from swe_sdk.sandbox.sandbox import Sandbox
 from swe_sdk.store import events as ev
+from swe_sdk.store.checkpoints import Details, Saved
 from swe_sdk.store.writer import RunWriter
 
 START = 1_700_000_000.0
@@ -92,6 +93,12 @@ def health(text: str) -> Health:
     return Health([bad, masked], path=Path("/", text.replace("\0", "")))
 
 
+def checkup(text: str) -> Checkup:
+    bad = ProviderHealth(provider=text, works=False, reason=text, remedy=text)
+    good = ProviderHealth(provider=f"{text}2", works=True, details={text: text})
+    return Checkup(providers=(bad, good), python=text, state_dir=text, results_dir=text)
+
+
 class OpenBox:
     """A box that is there to be looked at."""
 
@@ -124,6 +131,7 @@ def write_run(path: Path, text: str) -> None:
         ev.AttemptStarted(**again, provider=text),
         ev.StageStarted(**again, stage="invoke_agent"),
         ev.StepTaken(**again, n=1, step_kind="action", summary=text, seconds=1.0, data={text: text}),
+        ev.ModelCalled(**again, call_id=text, model=text, route=text, error=text, request=text, response=text),
         ev.StageEnded(**again, stage="invoke_agent", seconds=2.0, message=text),
         ev.BudgetCharged(**again, budget=Budget(total_s=60, spent_s=10, parked_s=5)),
         ev.OutcomeReached(**again, outcome=outcome(text, "masked")),
@@ -153,6 +161,7 @@ def plain_objects(text: str) -> dict[str, Any]:
     regrade = Regrade(name=text, before=outcome(text), after=outcome(text, "masked"))
     return {
         "Comparison": Comparison([TaskPair(instance_id=text, a=(1, 0, 0), b=(0, 1, 0))], a=text, b=text),
+        "Checkup": checkup(text),
         "Budget": Budget(total_s=10, spent_s=20, parked_s=1),
         "ExecResult": result(text),
         "Health": health(text),
@@ -186,6 +195,10 @@ def objects(text: str, folder: Path) -> Iterator[dict[str, Any]]:
             "Run": run,
             "Rollouts": run.rollouts,
             "Rollout": rollout,
+            "StepRow": rollout.steps[0],
+            "StepRow, lost": rollout.steps[0].model_copy(update={"step": None}),
+            "ModelCallRow": rollout.model_calls[0],
+            "ModelCallRow, lost": rollout.model_calls[0].model_copy(update={"call": None}),
             "Log": rollout.log("said.log"),
             "Checkpoint": Checkpoint(saved.model_copy(update={"checkpoint_id": CHECKPOINT}), run._index),
             "Checkpoint, unknown": Checkpoint(saved, run._index),

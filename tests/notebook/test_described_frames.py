@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import swe_sdk as swe
-from swe_sdk.checkpoint.catalog import Details, GymCheckpoint, complete
+from swe_sdk.checkpoint.catalog import GymCheckpoint, complete, mark_released
 from swe_sdk.grading.frames import HEALTH, OUTCOMES, REGRADES
 from swe_sdk.grading.health import Health, TaskHealth
 from swe_sdk.grading.outcomes import Outcomes
@@ -26,11 +26,11 @@ from swe_sdk.model.columns import DTYPES, Column, frame_of, typed
 from swe_sdk.model.environment import ImageEnvironment
 from swe_sdk.recipes.frames import TASKS
 from swe_sdk.recipes.taskset import TaskSet
-from swe_sdk.runs.checkpoints.places import checkpoints_folder
 from swe_sdk.runs.checkpoints.retained import Snapshots
 from swe_sdk.runs.frames import CHECKPOINTS, HELD, ROLLOUTS, SNAPSHOTS, STEPS
 from swe_sdk.runs.run import Run
 from swe_sdk.store import events as ev
+from swe_sdk.store.checkpoints import Details, checkpoints_folder
 from swe_sdk.store.writer import RunWriter
 from tests.notebook import made_run as made
 
@@ -80,11 +80,13 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Run, Run]]:
 
 def save_checkpoints(run_dir: Path) -> None:
     """As the catalog of a run has them."""
-    for number in (1, 2):
+    for number in (1, 2, 3, 4):
         name = made.checkpoint_id(number)
         counts: dict[str, Any] = {"records": {"rollouts": 2}, "bytes": {"agent": 10}, "phases_s": {"prepare": 0.5}}
         details = Details(number=number, created_at=made.START + number, **counts)
         complete(checkpoints_folder(run_dir) / name, GymCheckpoint(checkpoint_id=name, instances={}), details)
+        if number not in made.KEPT_CHECKPOINTS:
+            mark_released(checkpoints_folder(run_dir) / name)
 
 
 @pytest.fixture(scope="module")

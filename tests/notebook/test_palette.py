@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
 import pytest
 
+import swe_sdk
 from swe_sdk.grading.health import HealthStatus
 from swe_sdk.metrics.comparison import Change
 from swe_sdk.model.outcome import Status, TestStatus
@@ -126,6 +129,18 @@ def test_every_kind_of_mask_has_one_group() -> None:
     kinds = [kind for group in palette._KINDS_BY_GROUP.values() for kind in group]
     assert len(kinds) == len(set(kinds))
     assert set(palette._KINDS_BY_GROUP) == set(palette.MASK_GROUP)
+
+
+def test_every_stage_of_a_grade_is_timed_in_its_colour() -> None:
+    assert {name: palette.TIMING[name] for name in palette.GRADE_STAGE} == dict(palette.GRADE_STAGE)
+    assert [name for name in palette.TIMING if name in palette.GRADE_STAGE] == list(palette.GRADE_STAGE)
+    sources = "".join(path.read_text() for path in (Path(swe_sdk.__file__).parent / "grading").glob("*.py"))
+    assert set(re.findall(r'trace\.step\("(\w+)"', sources)) <= set(palette.TIMING)
+
+
+def test_no_mask_has_the_colour_of_success() -> None:
+    good = {palette.STATUS["resolved"].fill(theme) for theme in THEMES}
+    assert {word for word, style in palette.MASK_GROUP.items() if {style.light, style.dark} & good} == set()
 
 
 def test_words_of_snapshots_and_runs() -> None:

@@ -84,7 +84,7 @@ def show_on_the_page(name: str, draw: Callable[[Axes], Axes], folder: Path) -> N
 def picture(file: Path, draw: Callable[[Axes], Axes], style: str = "default") -> Path:
     with style_context(["default", style]), mpl.rc_context({"text.hinting": "none", "font.family": "DejaVu Sans"}):
         figure = Figure(figsize=(8, 4.4))
-        figure.subplots_adjust(left=0.26, right=0.8, bottom=0.12, top=0.78)  # whatever the width of texts
+        figure.subplots_adjust(left=0.26, right=0.8, bottom=0.12, top=0.7)  # whatever the width of texts
         draw(figure.add_subplot())
         figure.savefig(file, dpi=50, metadata={"Software": None})
     return file

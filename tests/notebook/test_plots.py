@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from statistics import median
 
 import pytest
@@ -195,6 +196,22 @@ def test_snapshots_of_no_checkpoint_are_shown(ax: Axes) -> None:
     assert bars(ax) == {"older, or never complete leaked": [41.0]}
     few = drawn(plots.plot_retention([], rows[:3], ax=Figure().add_subplot()))
     assert "wrong: 3 leaked" in said(few)
+
+
+def test_snapshots_that_nobody_has_measured_are_counted(ax: Axes) -> None:
+    """A size of zero would be a claim; a bar of that length, no picture."""
+    checkpoints = [CheckpointRow(run="r", checkpoint_id=f"checkpoint-{n:06}-ab", state="kept") for n in (1, 2)]
+    rows = [
+        SnapshotRow(run="r", snapshot_id=f"s-{n}", checkpoint_id=checkpoints[n % 2].checkpoint_id, kept_by=("c",))
+        for n in range(50)
+    ]
+    drawn(plots.plot_retention(checkpoints, rows, ax=ax))
+    assert sorted(length for lengths in bars(ax).values() for length in lengths) == [25.0, 25.0]
+    words = said(ax)
+    assert "2 of 2 checkpoints kept; 50 snapshots: 50 there, 0 released" in words
+    few = said(drawn(plots.plot_retention(checkpoints, rows[:3], ax=Figure().add_subplot())))
+    for told in (words, few):
+        assert not any(re.search(r"\b0 (B|bytes)", one) for one in told), told
 
 
 def test_checkpoints_are_called_by_their_numbers_or_their_names(ax: Axes) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import time
 import warnings
 from collections.abc import Callable
+from math import ceil
 from pathlib import Path
 
 import matplotlib as mpl
 import pytest
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.style import context as style_context
@@ -124,6 +127,39 @@ def test_labels_do_not_overlap(run: Run) -> None:
         assert not told.overlaps(axes.get_window_extent()), f"{name}: words lie on the data"
         legend = axes.get_legend()
         assert legend is None or not told.overlaps(legend.get_window_extent()), name
+
+
+@pytest.mark.parametrize("columns", [2, 3])
+def test_headings_stay_above_their_own_picture(run: Run, columns: int) -> None:
+    figure = Figure(figsize=(12, 8), layout="constrained")
+    axes = figure.subplots(ceil(len(RUN_PLOTS) / columns), columns)
+    for name, ax in zip(RUN_PLOTS, axes.flat, strict=True):
+        getattr(run, f"plot_{name}")(ax=ax)
+    figure.draw_without_rendering()
+    for row in axes:
+        for left, right in itertools.pairwise(row):
+            ends = [part.get_window_extent().x1 for part in heading_of(left)]
+            assert max(ends) < min(part.get_window_extent().x0 for part in heading_of(right))
+        assert max(part.get_window_extent().x1 for part in heading_of(row[-1])) < figure.bbox.width
+
+
+def test_long_titles_go_on_in_a_second_line(ax: Axes) -> None:
+    comparison = Comparison(pairs_of({"t": Counted(1, 0, 0)}, {"t": Counted(0, 1, 0)}), a="a" * 40, b="b" * 40)
+    assert title(comparison.plot(ax=ax)).count("\n") == 1
+
+
+def test_the_first_median_is_below_the_heading(run: Run) -> None:
+    axes = drawn(run.plot_stages(ax=Figure(layout="constrained").add_subplot()))
+    top = axes.get_window_extent().y1
+    medians = [text for text in axes.texts if text.get_zorder() == 5]
+    assert len(medians) == 5
+    assert max(text.get_window_extent().y1 for text in medians) <= top
+
+
+def heading_of(axes: Axes) -> list[Artist]:
+    told = [text for text in axes.texts if text.get_gid() == "told"]
+    legend = axes.get_legend()
+    return [axes._left_title, *told, *([legend] if legend else [])]  # type: ignore[attr-defined]
 
 
 def test_colours_are_those_of_the_palette_light_and_dark(run: Run) -> None:

@@ -29,6 +29,7 @@ from swe_sdk.runs.run import Run
 from swe_sdk.shown import Shown
 from tests.notebook.kernel import ROOT
 from tests.notebook.made_run import KEPT_CHECKPOINTS, ROLLOUTS, write_run
+from tests.notebook.shown_objects import write_run as write_run_of
 
 PATCH = PatchReport(exists=True, applied=True, rung="git-apply", sha256="0" * 64)
 
@@ -323,9 +324,24 @@ def test_a_rollout_shows_its_timeline_budget_and_steps(run: Run) -> None:
     assert re.search(r"attempt 1: seed.*40 s.*cut off.*attempt 3: seed.*11 s", both(retried)[1])
 
 
+def test_a_step_and_a_call_show_themselves(tmp_path: Path) -> None:
+    write_run_of(tmp_path / "run", "echo hello")
+    with Run(tmp_path / "run") as run:
+        (step,), (call,) = run.rollouts["echo hello"].steps, run.rollouts["echo hello"].model_calls
+    for text in both(step):
+        assert re.search(r"Step 1 action 1\.0 s.*summary.*echo hello.*data", text)
+    for text in both(call):
+        assert re.search(r"Model call echo hello.*no answer.*route.*request.*response", text)
+    assert repr(step) == "StepRow(n=1, attempt=2, kind='action', seconds=1.0, summary='echo hello')"
+    assert repr(call).startswith("ModelCallRow(model='echo hello', attempt=2, status=None,")
+    assert "HTTP 200" in both(call.model_copy(update={"status": 200}))[0]
+    for text in both(call.model_copy(update={"call": None})):
+        assert "not there any more" in text
+
+
 def test_checkpoints_show_what_each_holds(run: Run, tmp_path: Path) -> None:
-    from swe_sdk.checkpoint.catalog import Details, Saved
     from swe_sdk.runs.checkpoints.view import Checkpoint
+    from swe_sdk.store.checkpoints import Details, Saved
 
     number = KEPT_CHECKPOINTS[0]
     details = Details(number=number, created_at=1.7e9, phases_s={"prepare": 1.5, "commit": 0.25, "resume": 0.05})

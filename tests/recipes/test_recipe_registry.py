@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint, EntryPoints
 import pytest
 import sample_rows
 
-from swe_sdk.errors import PrerequisiteError, UnknownFamily
+from swe_sdk.errors import InputError, PrerequisiteError, UnknownFamily
 from swe_sdk.recipes import registry
 from swe_sdk.recipes.dataset import load_tasks
 from swe_sdk.recipes.swe_bench import SweBenchRecipe
@@ -67,6 +67,61 @@ def test_rules_of_another_packages_recipe_are_asked_for_by_name(offered):
     assert registry.get_recipe("other@4.1.0").compat == "4.1.0"
     with pytest.raises(PrerequisiteError, match="unknown compat 'lenient'"):
         registry.get_recipe("other@lenient")
+
+
+@pytest.fixture
+def registered():
+    """A family of this process, forgotten with the test."""
+    registry.register_recipe(OtherRecipe())
+    yield registry.get_recipe("other")
+    if "other" in registry._registered:
+        registry.unregister_recipe("other")
+
+
+def test_a_family_of_this_process_is_one_call_and_can_be_undone(registered):
+    assert "other" in registry.recipe_names()
+    assert registry.detect_family({"other_field": 1}) == "other"
+    assert registry.detect_family({**sample_rows.CLASSIC, "other_field": 1}) == "swe-bench", "our own come first"
+    again = OtherRecipe()
+    registry.register_recipe(again)
+    assert registry.get_recipe("other") is again is not registered, "as when a cell of a notebook is run again"
+    registry.unregister_recipe("other")
+    with pytest.raises(UnknownFamily):
+        registry.get_recipe("other")
+    with pytest.raises(UnknownFamily):
+        registry.unregister_recipe("other")
+    assert registry.detect_family({"other_field": 1}) is None
+
+
+def test_a_family_of_this_process_hides_that_of_a_package(offered, registered):
+    offered(other="OtherRecipe")
+    assert registry.get_recipe("other") is registered
+    registry.unregister_recipe("other")
+    assert isinstance(registry.get_recipe("other"), OtherRecipe)
+
+
+class Half:
+    family, version = "half", "half/1"
+
+    def recognizes(self, row):
+        return False
+
+
+@pytest.mark.parametrize(
+    ("recipe", "problem"),
+    [
+        (OtherRecipe, "it is a class"),
+        (Half(), "it has no ladder, to_task, parse, judge"),
+        (None, "it has no family"),
+        (SweBenchRecipe(), "'swe-bench' cannot be the name"),
+        (type("At", (OtherRecipe,), {"family": "mine@legacy"})(), "'mine@legacy' cannot be the name"),
+    ],
+)
+def test_what_cannot_be_registered_says_why(recipe, problem):
+    with pytest.raises(InputError, match=problem) as caught:
+        registry.register_recipe(recipe)
+    assert caught.value.remedy
+    assert registry._registered == {}
 
 
 def test_unknown_names_get_proposals(offered):

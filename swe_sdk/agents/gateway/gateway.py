@@ -132,12 +132,12 @@ class Gateway:
         """Whether all calls are held."""
         return self._gate.is_held
 
-    def drop(self, rollout_id: str | None = None) -> int:
-        """Break off undelivered calls (of one rollout, or all); how many.
+    def drop(self, rollout_id: str | None = None, *, up_to: int | None = None) -> int:
+        """Break off undelivered calls (of one rollout, or all; of its attempts up to ``up_to``, or all); how many.
 
         Their connections are reset, without a response; so it is for agents that will not live to see it.
         """
-        return drop_all(self._calls.of(rollout_id))
+        return drop_all(call for call in self._calls.of(rollout_id) if up_to is None or call.attempt <= up_to)
 
     def calls(self, rollout_id: str | None = None) -> tuple[CallView, ...]:
         """Calls under way, of one rollout or all."""

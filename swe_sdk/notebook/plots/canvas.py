@@ -7,6 +7,7 @@ it. ``plt.show()`` is never called.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import ceil
 from textwrap import wrap
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
 
 _WIDTH_IN = 8.0
 _TITLE_PT, _SMALL_PT, _LINE_PT = 12, 9, 12.5
-_WRAPPED = 88
-
+_LETTER_PT, _TITLE_LETTER_PT = 5.05, 7.6
+"""How wide a letter is on average: texts are wrapped before they are drawn."""
+_LEGEND_ROW_PT, _HANDLE_PT = 13.5, 23.5
+_LEAST_LETTERS = 20
 
 Look = Literal["plain", "hatched", "faint"]
 """How an area is filled."""
@@ -78,11 +81,10 @@ class Canvas(NamedTuple):
 
     def heading(self, title: str, told: Iterable[str] = (), legend: Sequence[tuple[Style, Look]] = ()) -> None:
         """A title, lines that say what is and is not in the picture, and a legend."""
-        lines = [line for text in told for line in wrap(text, _WRAPPED)]
+        lines = [line for text in told for line in self._wrapped(text, _LETTER_PT)]
         up = 6.0
         if legend:
-            self._legend(legend)
-            up += 15
+            up += 1.5 + _LEGEND_ROW_PT * self._legend(legend)
         note = "\n".join(drawable(line) for line in lines)
         self.ax.annotate(
             note,
@@ -97,7 +99,7 @@ class Canvas(NamedTuple):
             annotation_clip=False,
         ).set_gid("told")
         self.ax.set_title(
-            drawable(title),
+            "\n".join(map(drawable, self._wrapped(title, _TITLE_LETTER_PT))),
             loc="left",
             y=1,
             pad=up + 5 + _LINE_PT * len(lines),
@@ -107,8 +109,24 @@ class Canvas(NamedTuple):
             parse_math=False,
         )
 
-    def _legend(self, entries: Sequence[tuple[Style, Look]]) -> None:
+    @property
+    def _width_pt(self) -> float:
+        """What is wider would run into the picture beside it.
+
+        Of the axes before any layout, which takes room for names: of narrow ones a larger part than of wide ones.
+        """
+        width_pt = float(self.ax.bbox.width) / self.ax.figure.dpi * 72
+        return min(width_pt, 1.2 * width_pt - 90)
+
+    def _wrapped(self, text: str, letter_pt: float) -> list[str]:
+        return wrap(text, max(_LEAST_LETTERS, int(self._width_pt / letter_pt)))
+
+    def _legend(self, entries: Sequence[tuple[Style, Look]]) -> int:
+        """Returns how many rows it has."""
         from matplotlib.patches import Patch
+
+        widths = [_HANDLE_PT + _LETTER_PT * len(style.label) for style, _ in entries]
+        columns = len(entries) if sum(widths) <= self._width_pt else max(1, int(self._width_pt / max(widths)))
 
         handles = [
             Patch(
@@ -125,7 +143,7 @@ class Canvas(NamedTuple):
             handles=handles,
             loc="lower left",
             bbox_to_anchor=(0, 1),
-            ncols=len(handles),
+            ncols=columns,
             frameon=False,
             fontsize=_SMALL_PT,
             borderaxespad=0.2,
@@ -137,6 +155,7 @@ class Canvas(NamedTuple):
         for text in legend.get_texts():
             text.set_color(self.page.foreground)
             text.set_parse_math(False)
+        return ceil(len(entries) / columns)
 
 
 HATCH = "////"

@@ -30,14 +30,19 @@ def bars_of_bytes(
     snapshots: Sequence[SnapshotRow],
     states: Mapping[str, str],
 ) -> None:
-    """A bar for each checkpoint (with its name), the oldest on top; every snapshot is in one of them."""
+    """A bar for each checkpoint (with its name), the oldest on top; every snapshot is in one of them.
+
+    It is as long as its snapshots have bytes or, where no size is known, as they are many.
+    """
     rows = [row for row in rows_of(checkpoints, snapshots, states) if row.counts or row.name != _OTHERS]
-    longest = max(row.sizes.total() for row in rows)
-    unit, scale = next((one for one in _UNITS if longest >= one[1]), ("bytes", 1))
+    is_measured = any(snapshot.size_bytes is not None for snapshot in snapshots)
+    lengths = [row.sizes if is_measured else row.counts for row in rows]
+    longest = max(each.total() for each in lengths)
+    unit, scale = next((one for one in _UNITS if longest >= one[1]), ("bytes", 1)) if is_measured else ("number", 1)
     for number, row in enumerate(rows):
         left = 0.0
         for word in (word for word in SNAPSHOT if row.counts[word]):
-            length = row.sizes[word] / scale
+            length = lengths[number][word] / scale
             bar = drawn.ax.barh(number, length, left=left, height=0.7, color=drawn.fill(SNAPSHOT[word]), linewidth=0)
             bar.set_label(f"{row.name} {word}")
             left += length
@@ -63,6 +68,6 @@ def rows_of(
     }
     for snapshot in snapshots:
         row = known.get(snapshot.checkpoint_id, others)
-        row.sizes[states[snapshot.snapshot_id]] += snapshot.size_bytes
+        row.sizes[states[snapshot.snapshot_id]] += snapshot.size_bytes or 0
         row.counts[states[snapshot.snapshot_id]] += 1
     return [others, *known.values()]

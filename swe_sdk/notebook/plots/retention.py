@@ -52,15 +52,22 @@ def _told(
     states: Mapping[str, str],
 ) -> list[str]:
     kept = sum(each.state == "kept" for each in checkpoints)
-    there = sum(row.size_bytes for row in snapshots if states[row.snapshot_id] in ("kept", "leaked"))
-    gone = sum(row.size_bytes for row in snapshots) - there
-    held = f"{many(len(snapshots), 'snapshot')}: {size(there)} there, {size(gone)} released"
+    held = f"{many(len(snapshots), 'snapshot')}: {_amounts(snapshots, states)}"
     lines = [f"{kept:,} of {many(len(checkpoints), 'checkpoint')} kept; {held}"]
     counts = Counter(states.values())
     wrong = [f"{counts[word]:,} {word}" for word in ("violated", "leaked") if counts[word]]
     lines += [f"wrong: {', '.join(wrong)}"] if wrong else []
     older = len(checkpoints) - len(columns)
     return lines + ([f"{many(older, 'older checkpoint')} in no row of their own"] if older else [])
+
+
+def _amounts(snapshots: Sequence[SnapshotRow], states: Mapping[str, str]) -> str:
+    """What is there and what is not any more: in bytes, as far as they are known, else in snapshots."""
+    there = [row for row in snapshots if states[row.snapshot_id] in ("kept", "leaked")]
+    if all(row.size_bytes is None for row in snapshots):
+        return f"{len(there):,} there, {len(snapshots) - len(there):,} released"
+    total, held = (sum(row.size_bytes or 0 for row in rows) for rows in (snapshots, there))
+    return f"{size(held)} there, {size(total - held)} released"
 
 
 def checkpoint_name(checkpoint: CheckpointRow) -> str:
@@ -117,6 +124,6 @@ def _row(drawn: Canvas, number: int, row: SnapshotRow, state: str, places: Mappi
     rings = drawn.ax.scatter(hollow, [number] * len(hollow), s=42, linewidths=1.4, zorder=3)
     rings.set(facecolor=drawn.page.background, edgecolor=colour)
     rings.set_gid(f"released {row.snapshot_id}")
-    told = f"{style.glyph} {state}  {size(row.size_bytes)}"
+    told = f"{style.glyph} {state}" + ("" if row.size_bytes is None else f"  {size(row.size_bytes)}")
     beside = drawn.ax.get_yaxis_transform()
     drawn.write(1.01, number, told, transform=beside, va="center", color=style.text(drawn.theme))

@@ -33,6 +33,7 @@ def plot_stages(points: Mapping[str, Sequence[float]], *, ax: Axes | None = None
     for row, stage in enumerate(stages):
         _box(drawn, row, stage, points[stage])
     drawn.rows(stages)
+    drawn.ax.set_ylim(top=-0.8)  # the median of the first one stands above its box
     drawn.ax.set_xscale("log")
     longest = max(max(points[stage]) for stage in stages)
     shortest = max(_LEAST_S, min(min(points[stage]) for stage in stages))

@@ -73,7 +73,7 @@ def _snapshot(row: SnapshotRow) -> tuple[Cell, ...]:
     return (
         Badge(style_of(SNAPSHOT, state)),
         *names,
-        size(row.size_bytes) if row.size_bytes else "",
+        "" if row.size_bytes is None else size(row.size_bytes),
         row.checkpoint_id,
         needed,
         reason,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from swe_sdk.model.outcome import Outcome
 from swe_sdk.notebook.amounts import seconds
 from swe_sdk.notebook.blocks import Badge, Bar, Block, Facts, Fold, Inline, Note, Segment, Table, View, Word
-from swe_sdk.notebook.palette import GRADE_STAGE, VERDICT, style_of
+from swe_sdk.notebook.palette import TIMING, VERDICT, style_of
 from swe_sdk.notebook.reprs.mask import evidence_fold, mask_blocks
 from swe_sdk.notebook.reprs.required_tests import tests_blocks
 
@@ -55,9 +55,9 @@ def _times(timings_s: dict[str, float]) -> Bar | None:
     parts = [(name, spent) for name, spent in timings_s.items() if name != "total" and spent > 0]
     if not parts:
         return None
-    order = {name: place for place, name in enumerate(GRADE_STAGE)}
+    order = {name: place for place, name in enumerate(TIMING)}
     parts.sort(key=lambda part: order.get(part[0], len(order)))
-    segments = tuple(Segment(style_of(GRADE_STAGE, name), spent, seconds(spent)) for name, spent in parts)
+    segments = tuple(Segment(style_of(TIMING, name), spent, seconds(spent)) for name, spent in parts)
     return Bar(segments, f"time {seconds(timings_s.get('total', sum(spent for _, spent in parts)))}")
 
 

@@ -25,7 +25,7 @@ def _row(row: SnapshotRow) -> tuple[Cell, ...]:
         Word(row.snapshot_id, "code"),
         Word(row.rollout_id, "code"),
         moment(row.taken_at),
-        size(row.size_bytes),
+        "" if row.size_bytes is None else size(row.size_bytes),
         len(row.referenced_by),
         len(row.kept_by),
     )
