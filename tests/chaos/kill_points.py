@@ -53,6 +53,7 @@ def duration_s(state: Path, folder: Path) -> float:
         subprocess.run(
             grade_command(folder / "warm.jsonl"), env=_env(state, folder), check=True, capture_output=True, timeout=600
         )
+    assert statuses(folder / "warm.jsonl") == ["resolved"] * len(TASKS), "without any kill"
     return time.monotonic() - started
 
 
@@ -122,6 +123,11 @@ def kill(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def statuses(output: Path) -> list[str]:
+    """Of the outcomes in a file."""
+    return [json.loads(line)["status"] for line in output.read_text().splitlines()]
 
 
 def wrong_outcomes(output: Path, report: Report, tasks: Collection[str], *, complete: bool) -> list[str]:

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from tests.chaos.docker_kill_points import VICTIMS, Place, grade_arguments, images, kill_once
-from tests.chaos.kill_points import random_kills
+from tests.chaos.docker_kill_points import TASKS, VICTIMS, Place, grade_arguments, images, kill_once
+from tests.chaos.kill_points import random_kills, statuses
 from tests.chaos.test_kill_points import print_summary
 
 _COUNT = int(os.environ.get("SWE_SDK_DOCKER_KILL_POINTS") or 4)
@@ -22,6 +22,7 @@ def test_nothing_is_left_and_no_outcome_is_false(place: Place) -> None:
         started = time.monotonic()
         place.run(*grade_arguments(place.folder / "warm.jsonl"))
     longest_s = time.monotonic() - started
+    assert statuses(place.folder / "warm.jsonl") == ["resolved"] * len(TASKS), "without any kill"
     before = images(place.engine)
     reports = [
         kill_once(place, victim, after_s, before) for victim, after_s in random_kills(_SEED, _COUNT, longest_s, VICTIMS)

@@ -21,7 +21,7 @@ START_S = 60.0
 
 
 class PrivateEngine:
-    """``dockerd`` without networks, with everything of its own below ``home``."""
+    """``dockerd`` without networks of its own, with everything else of its own below ``home``."""
 
     def __init__(self, home: Path) -> None:
         need_program("dockerd")
@@ -44,11 +44,11 @@ class PrivateEngine:
         """Start it, and wait until it answers."""
         home = self.home
         (home / "pid").unlink(missing_ok=True)
-        # in a network namespace of its own: an engine that is to have no bridge removes docker0, whosever that is
+        # the bridge of the machine's engine, which it does not touch: one that is to have none removes docker0
         self._process = self._run(
-            "unshare", "--net", "dockerd", "--host", self.url, "--containerd", self._sockets / "keeper",
+            "dockerd", "--host", self.url, "--containerd", self._sockets / "keeper",
             "--data-root", home / "data", "--exec-root", self._sockets / "exec", "--pidfile", home / "pid",
-            "--bridge=none", "--iptables=false", "--ip6tables=false",
+            "--bridge=docker0", "--iptables=false", "--ip6tables=false",
         )  # fmt: skip
         deadline = time.monotonic() + START_S
         while not self._answers():
