@@ -367,12 +367,13 @@ class OutputFailed(SweError):
     """What a command prints could not be written; ``is_unread`` where whoever read it has gone (a closed pipe)."""
 
     def __init__(self, cause: OSError) -> None:
-        super().__init__(f"standard output: {cause.strerror or cause}", remedy="send it where there is room for it")
-        self.cause = cause
+        self.reason = cause.strerror or str(cause)
+        super().__init__(f"standard output: {self.reason}", remedy="send it where there is room for it")
+        self.errno = cause.errno
         self.is_unread = isinstance(cause, BrokenPipeError)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (type(self), (self.cause,))
+        return (type(self), (OSError(self.errno, self.reason),))
 
 
 class CommandFailed(SweError):

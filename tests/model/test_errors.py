@@ -63,6 +63,7 @@ def examples() -> Iterator[SweError]:
         "HarnessUnavailable": lambda: errors.HarnessUnavailable("opencode", "no npm", remedy="install npm"),
         "CheckpointError": lambda: errors.CheckpointError("invalid_phase", "not now", remedy="wait"),
         "CoordinationError": lambda: errors.CoordinationError("commit", {"agent": "it is busy"}),
+        "OutputFailed": lambda: errors.OutputFailed(OSError(28, "No space left on device")),
         "BuildFailed": lambda: errors.BuildFailed("pip install", "x" * 5000 + " the end", remedy="look"),
     }
     for name, error in public_errors().items():

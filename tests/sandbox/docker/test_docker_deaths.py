@@ -68,7 +68,7 @@ def left_by(api: docker.APIClient, pid: int) -> list[str]:
     """Containers and images of ours that a process has made."""
     found: list[Any] = api.containers(all=True, filters={"label": LABEL_LEASE})
     found += api.images(filters={"label": LABEL_LEASE})
-    owners = [(each, parse_owner(each["Labels"][LABEL_OWNER])) for each in found]
+    owners = [(each, parse_owner(each["Labels"].get(LABEL_OWNER, ""))) for each in found]
     return [each["Id"] for each, owner in owners if owner is not None and owner.pid == pid]
 
 
@@ -134,7 +134,7 @@ async def test_boxes_go_with_a_process_that_is_killed_even_without_a_reaper(
 
 def _containers_of(api: docker.APIClient, pid: int) -> list[Any]:
     found = api.containers(all=True, filters={"label": LABEL_LEASE})
-    return [each for each in found if (owner := parse_owner(each["Labels"][LABEL_OWNER])) and owner.pid == pid]
+    return [each for each in found if (owner := parse_owner(each["Labels"].get(LABEL_OWNER, ""))) and owner.pid == pid]
 
 
 async def test_a_container_killed_from_outside_is_a_lost_box(make_box: MakeBox, api: docker.APIClient) -> None:
