@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from swe_sdk.errors import MissingTool, PrerequisiteError, SandboxLost
 from swe_sdk.model.exec_result import ExecResult
-from swe_sdk.sandbox.contract import Box, Toolchain
+from swe_sdk.sandbox.contract import Box, SandboxProvider, SandboxSpec, Toolchain
 from swe_sdk.sandbox.providers.local.toolchain import PROBE, Interpreter, version_matcher
 
 WANTED = "an image with a shell, git, tar, patch and Python with its venv module"
@@ -36,6 +36,17 @@ def no_base_image(provider: str) -> PrerequisiteError:
         f"{provider} boxes stand on images, and neither the task nor a setting names one",
         remedy=f"pass --base-image IMAGE or set SWE_SDK_BASE_IMAGE: {WANTED}",
     )
+
+
+async def toolchain_of(
+    provider: SandboxProvider, image: str, name: str, key: str, python: str | None, tools: Sequence[str]
+) -> Toolchain:
+    """See :func:`find_toolchain`, in a new box on ``image``, which is called ``name`` in errors."""
+    box = await provider.create(SandboxSpec(image=image, workdir="/", labels={"task": "toolchain"}))
+    try:
+        return await find_toolchain(box, name, key, python, tools)
+    finally:
+        await box.close()
 
 
 async def find_toolchain(box: Box, image: str, key: str, python: str | None, tools: Sequence[str]) -> Toolchain:

@@ -9,9 +9,9 @@ again. A box of a live process is never touched, however old.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import anyio
@@ -21,6 +21,7 @@ from swe_sdk.errors import CapabilityMissing, InputError, SweError
 from swe_sdk.sandbox.judgement import GRACE_S, Judgement, judge, judge_owner
 from swe_sdk.sandbox.leases import Lease, LeaseBook, plain
 from swe_sdk.sandbox.owner import Owner
+from swe_sdk.sandbox.periodic import Periodic
 from swe_sdk.sandbox.reaping import Action, OwnedBox, ReapItem, ReapReport, SupportsReaping, labelled
 from swe_sdk.sandbox.registry import restore_provider
 
@@ -75,41 +76,14 @@ async def reap_every(interval_s: float, book: LeaseBook, providers: Sequence[Sup
         await anyio.sleep(interval_s)
 
 
-class PeriodicReaper:
+class PeriodicReaper(Periodic):
     """Reaps every ``interval_s`` seconds for one provider, in a thread of its own.
 
-    For providers that are open for long: they serve many event loops and belong to none. The process may end in the
-    middle of it.
+    For providers that are open for long: they serve many event loops and belong to none.
     """
 
     def __init__(self, book: LeaseBook, provider: SupportsReaping, interval_s: float = 60.0) -> None:
-        self._book = book
-        self._provider = provider
-        self._interval_s = interval_s
-        self.forget()
-
-    def forget(self) -> None:
-        """In a forked child, where the thread does not exist; also makes it stopped at first."""
-        self._stopped = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        """Begin, if it has not begun yet."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, args=(self._stopped,), name="swe_sdk reaper", daemon=True)
-            self._thread.start()
-
-    def stop(self, cap_s: float = 5.0) -> None:
-        """End, or leave it to its end after ``cap_s`` seconds where an engine holds it up; may be started again."""
-        thread, stopped = self._thread, self._stopped
-        self.forget()
-        stopped.set()
-        if thread is not None:
-            thread.join(cap_s)
-
-    def _run(self, stopped: threading.Event) -> None:
-        while not stopped.wait(self._interval_s):
-            anyio.run(_reap_and_log, self._book, [self._provider], self._provider.name)
+        super().__init__("swe_sdk reaper", interval_s, partial(_reap_and_log, book, [provider], provider.name))
 
 
 async def _reap_and_log(book: LeaseBook, providers: Sequence[SupportsReaping], only: str | None = None) -> None:

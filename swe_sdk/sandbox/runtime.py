@@ -14,6 +14,7 @@ import py_compile
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,6 +78,26 @@ def ensure_runtime(state: Path) -> Runtime:
                 _make(home, path)
     os.utime(path)
     return Runtime(path, (path / _LOADER).exists())
+
+
+class RuntimeKeeper:
+    """The runtime below one state directory, made again where it has gone. May be asked from several threads."""
+
+    def __init__(self, state: Path) -> None:
+        self._state = state
+        self._runtime: Runtime | None = None
+        self.forget()
+
+    def forget(self) -> None:
+        """In a forked child, where a thread that does not exist may hold the lock."""
+        self._asking = threading.Lock()
+
+    def get(self) -> Runtime:
+        """See :func:`ensure_runtime`. Blocks the first time."""
+        with self._asking:
+            if self._runtime is None or not self._runtime.path.is_dir():
+                self._runtime = ensure_runtime(self._state)
+            return self._runtime
 
 
 def _key() -> str:

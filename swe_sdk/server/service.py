@@ -9,51 +9,29 @@ import anyio
 import swe_sdk
 from swe_sdk.recipes.taskset import TaskSet
 from swe_sdk.sandbox.contract import SandboxProvider
+from swe_sdk.server.door import Door
 from swe_sdk.server.metrics import Metrics
 from swe_sdk.server.models import HealthResponse
-from swe_sdk.server.problems import Problem
 from swe_sdk.server.settings import ServerSettings
 from swe_sdk.server.tasks import Tasks
 from swe_sdk.server.verifier import Verifier
 from swe_sdk.server.watching import NOBODY
-from swe_sdk.server.wire import shows_token
 from swe_sdk.store.results import Results
 
-_READERS = 2
-"""Bodies that are understood at once, in threads: more would only take turns."""
 
-
-class Service:
+class Service(Door):
     """The parts of a server, put together; ``provider`` is used as it is. Of one event loop."""
 
     def __init__(self, settings: ServerSettings, tasks: TaskSet, provider: SandboxProvider) -> None:
-        self.settings = settings
         self.provider = provider
         self.tasks = Tasks(tasks, inline=settings.inline_tasks, local_sources=settings.local_sources)
         self.metrics = Metrics() if settings.metrics else None
         self.watcher = self.metrics or NOBODY
         results = None if settings.results is None else Results(settings.results)
         self.verifier = Verifier(settings, provider, results=results, watcher=self.watcher)
-        self.admission = self.verifier.admission
-        self.readers = anyio.CapacityLimiter(_READERS)
-        self.is_draining = False
-        self._started = time.monotonic()
+        super().__init__(settings, self.verifier.admission)
         if self.metrics is not None:
             self.metrics.watch(self.admission)
-
-    def require_token(self, authorization: str | None) -> None:
-        """``Problem`` unless the header shows the server's token, compared in a time that tells nothing about it."""
-        if self.settings.token is None:
-            return
-        if not shows_token(authorization, self.settings.token):
-            challenge = {"WWW-Authenticate": "Bearer"}
-            raise Problem("unauthorized", "the bearer token is missing or wrong", headers=challenge)
-
-    def require_open(self) -> None:
-        """``Problem`` where the server was told to stop."""
-        if self.is_draining:
-            wait = {"Retry-After": str(self.admission.retry_after_s)}
-            raise Problem("draining", "the server was told to stop", remedy="post to another one", headers=wait)
 
     def health(self) -> HealthResponse:
         """How it is just now."""

@@ -5,6 +5,7 @@ Every page that a test opens fails it on an error in the browser's console, and 
 
 from __future__ import annotations
 
+import http.client
 import shutil
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -81,6 +83,17 @@ def open_page(chromium: Browser) -> Iterator[Callable[..., Page]]:
 
 def _is_foreign(url: str) -> bool:
     return not url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:", "about:"))
+
+
+def get(served: Served, path: str = "/", **headers: str) -> tuple[int, http.client.HTTPMessage, str]:
+    """One request to a dashboard, as any program may make it: status, headers and text."""
+    place = urlsplit(served.url)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=20)
+    connection.request("GET", path, headers=headers)
+    answer = connection.getresponse()
+    body = answer.read().decode("utf-8", "replace")
+    connection.close()
+    return answer.status, answer.headers, body
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import http.client
 import json
 import os
 import signal
@@ -21,28 +20,18 @@ from playwright.sync_api import Page, expect
 from benchmarks.made_up_store import write_store
 from swe_sdk import dashboard
 from swe_sdk.errors import InputError
-from tests.dashboard.conftest import Served
+from tests.dashboard.conftest import Served, get
 
 Opened = Callable[..., Page]
 
 
-def _get(served: Served, path: str = "/", **headers: str) -> tuple[int, dict[str, str], str]:
-    place = urlsplit(served.url)
-    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=20)
-    connection.request("GET", path, headers=headers)
-    answer = connection.getresponse()
-    body = answer.read().decode("utf-8", "replace")
-    connection.close()
-    return answer.status, dict(answer.getheaders()), body
-
-
 def test_other_names_of_this_machine_are_refused(served: Served) -> None:
     port = urlsplit(served.url).port
-    assert _get(served)[0] == 200
-    assert _get(served, Host=f"localhost:{port}")[0] == 200
-    assert _get(served, Host="localhost:6000")[0] == 200, "a tunnel may have another port"
+    assert get(served)[0] == 200
+    assert get(served, Host=f"localhost:{port}")[0] == 200
+    assert get(served, Host="localhost:6000")[0] == 200, "a tunnel may have another port"
     for path in ("/", "/export/runs.csv", "/files/raw?run=x&name=y"):
-        assert _get(served, path, Host=f"evil.example:{port}")[0] == 403, path
+        assert get(served, path, Host=f"evil.example:{port}")[0] == 403, path
 
 
 def test_a_socket_of_another_site_is_refused(served: Served) -> None:
@@ -53,7 +42,7 @@ def test_a_socket_of_another_site_is_refused(served: Served) -> None:
         "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
         "Sec-WebSocket-Protocol": "bokeh, token",
     }
-    assert _get(served, "/ws", Origin="http://evil.example", **upgrade)[0] == 403
+    assert get(served, "/ws", Origin="http://evil.example", **upgrade)[0] == 403
 
 
 def test_a_socket_is_for_who_was_given_the_page(served: Served) -> None:
@@ -81,8 +70,8 @@ def test_a_token_is_asked_for_and_kept(
     served = serve_runs(store[0], "--token")
     bare = served.at().rstrip("?")
     for path in ("/export/runs.csv", "/files/raw?run=x&name=y"):
-        assert _get(served, path)[0] == 403, path
-    status, headers, _body = _get(served)
+        assert get(served, path)[0] == 403, path
+    status, headers, _body = get(served)
     assert (status, headers["Location"].partition("?")[0]) == (302, "./login")
     page = open_page(bare, wait=False)
     expect(page.get_by_label("token")).to_be_visible()
@@ -95,15 +84,15 @@ def test_a_token_is_asked_for_and_kept(
     assert "token" not in page.url, "it does not stay where others read it"
     cookie = page.context.cookies()[0]
     assert (cookie["httpOnly"], cookie["sameSite"], cookie["path"]) == (True, "Lax", "/")
-    assert _get(served, "/?token=wrong")[0] == 302
-    assert _get(served, "/login")[0] == 200
+    assert get(served, "/?token=wrong")[0] == 302
+    assert get(served, "/login")[0] == 200
 
 
 def test_a_dashboard_for_other_machines_has_a_token(tmp_path: Path, serve_runs: Callable[..., Served]) -> None:
     served = serve_runs(tmp_path, "--host", "0.0.0.0")
     assert "?token=" in served.url
     assert len(served.url.partition("token=")[2]) >= 32
-    assert _get(served)[0] == 302
+    assert get(served)[0] == 302
 
 
 def test_it_works_below_a_path(

@@ -19,7 +19,7 @@ from playwright.sync_api import Page, expect
 
 from swe_sdk.store import events as ev
 from swe_sdk.store.writer import RunWriter
-from tests.dashboard.conftest import Served
+from tests.dashboard.conftest import Served, get
 
 Opened = Callable[..., Page]
 _UPGRADE = {
@@ -29,16 +29,6 @@ _UPGRADE = {
     "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
     "Sec-WebSocket-Protocol": "bokeh, token",
 }
-
-
-def _get(served: Served, path: str = "/", **headers: str) -> tuple[int, http.client.HTTPMessage, str]:
-    place = urlsplit(served.url)
-    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=20)
-    connection.request("GET", path, headers=headers)
-    answer = connection.getresponse()
-    body = answer.read().decode("utf-8", "replace")
-    connection.close()
-    return answer.status, answer.headers, body
 
 
 @pytest.fixture(scope="module")
@@ -68,11 +58,11 @@ def _token(served: Served) -> str:
 def test_a_page_of_another_port_of_this_machine_opens_no_socket(served: Served) -> None:
     """Cookies and sites know no ports: only the origin tells somebody else's notebook from this dashboard."""
     place = urlsplit(served.url)
-    assert _get(served, "/ws", Origin=f"http://{place.hostname}:9", **_UPGRADE)[0] == 403
-    assert _get(served, "/ws", Origin="null", **_UPGRADE)[0] == 403
-    assert _get(served, "/export/runs.csv", Origin=f"http://{place.hostname}:9")[0] == 403
-    assert _get(served, "/export/runs.csv", Origin=f"http://{place.netloc}")[0] == 200
-    assert _get(served, "/ws", Origin=f"http://{place.netloc}", **_UPGRADE)[0] == 101
+    assert get(served, "/ws", Origin=f"http://{place.hostname}:9", **_UPGRADE)[0] == 403
+    assert get(served, "/ws", Origin="null", **_UPGRADE)[0] == 403
+    assert get(served, "/export/runs.csv", Origin=f"http://{place.hostname}:9")[0] == 403
+    assert get(served, "/export/runs.csv", Origin=f"http://{place.netloc}")[0] == 200
+    assert get(served, "/ws", Origin=f"http://{place.netloc}", **_UPGRADE)[0] == 101
 
 
 @pytest.mark.parametrize(
@@ -80,16 +70,16 @@ def test_a_page_of_another_port_of_this_machine_opens_no_socket(served: Served) 
 )
 def test_what_no_page_needs_is_not_there(served: Served, path: str) -> None:
     """Panel's own routes: one gives sessions to any site, one imports any module for anybody."""
-    status, headers, _body = _get(served, path, Origin=served.at().rstrip("/?"))
+    status, headers, _body = get(served, path, Origin=served.at().rstrip("/?"))
     assert status == 404
     assert "Access-Control-Allow-Origin" not in headers
 
 
 def test_no_cookie_and_no_header_is_in_the_page(small: Served) -> None:
     """Scripts cannot read the cookie; those of other programs on this host come along as well."""
-    _status, headers, _body = _get(small, f"/?token={_token(small)}")
+    _status, headers, _body = get(small, f"/?token={_token(small)}")
     cookie = headers["Set-Cookie"].partition(";")[0]
-    status, _headers, body = _get(small, "/?view=runs", Cookie=f"{cookie}; jupyter=hunter2", Authorization="hunter3")
+    status, _headers, body = get(small, "/?view=runs", Cookie=f"{cookie}; jupyter=hunter2", Authorization="hunter3")
     assert status == 200
     (session,) = set(re.findall(r'"token":\s*"([^"]+)"', body))
     told = str(get_token_payload(session))
@@ -102,27 +92,27 @@ def test_no_cookie_and_no_header_is_in_the_page(small: Served) -> None:
 
 
 def test_the_token_leaves_the_address_at_once(small: Served) -> None:
-    status, headers, _body = _get(small, f"/?view=masks&token={_token(small)}&run=x%26y")
+    status, headers, _body = get(small, f"/?view=masks&token={_token(small)}&run=x%26y")
     assert status == 302
     assert headers["Location"] == f"./?{urlencode({'view': 'masks', 'run': 'x&y'})}"
     assert "path" not in headers["Set-Cookie"].lower(), "the browser takes the path of the request, behind a proxy too"
-    assert _get(small, f"/?token={_token(small)}x")[1]["Location"].startswith("./login")
-    assert _get(small, "/?token=%ff%fe")[0] in (302, 400)
+    assert get(small, f"/?token={_token(small)}x")[1]["Location"].startswith("./login")
+    assert get(small, "/?token=%ff%fe")[0] in (302, 400)
 
 
 def test_two_dashboards_of_one_host_keep_their_cookies_apart(small: Served, serve_once: Callable[..., Served]) -> None:
     other = serve_once(small.root, "--token")
-    names = [_get(each, f"/?token={_token(each)}")[1]["Set-Cookie"].partition("=")[0] for each in (small, other)]
+    names = [get(each, f"/?token={_token(each)}")[1]["Set-Cookie"].partition("=")[0] for each in (small, other)]
     assert names[0] != names[1]
 
 
 def test_nothing_but_a_login_is_given_without_the_token(small: Served) -> None:
     place = urlsplit(small.url)
     for path in ("/", "/?view=rollouts", "/export/rollouts.csv", "/files/raw?run=run&rollout=a__b-1.0&name=gone.log"):
-        status, _headers, body = _get(small, path)
+        status, _headers, body = get(small, path)
         assert status in (302, 403), path
         assert "a__b" not in body
-    assert _get(small, "/ws", Origin=f"http://{place.netloc}", **_UPGRADE)[0] == 403
+    assert get(small, "/ws", Origin=f"http://{place.netloc}", **_UPGRADE)[0] == 403
 
 
 def test_a_link_from_another_site_needs_no_second_login(
@@ -149,12 +139,12 @@ def _file(small: Served, name: str) -> str:
 
 
 def test_a_file_that_is_gone_is_not_found(small: Served) -> None:
-    assert _get(small, _file(small, "gone.log"))[0] == 404
+    assert get(small, _file(small, "gone.log"))[0] == 404
 
 
 def test_a_damaged_file_does_not_look_whole(small: Served) -> None:
     try:
-        status, _headers, _body = _get(small, _file(small, "damaged.log"))
+        status, _headers, _body = get(small, _file(small, "damaged.log"))
     except (http.client.IncompleteRead, ConnectionError):
         return
     assert status == 404
@@ -188,7 +178,7 @@ def test_many_connections_are_no_trouble(tmp_path: Path, serve_once: Callable[..
         served = serve_once(tmp_path)
     with _soft_limit(4096), _idle(served, 1500):
         begin = time.monotonic()
-        assert _get(served)[0] == 200
+        assert get(served)[0] == 200
         assert time.monotonic() - begin < 10
 
 
@@ -207,7 +197,7 @@ def test_more_connections_than_files_keep_nobody_out_for_long(
         expect(page.locator("table[aria-label=runs] tbody tr")).to_have_count(1, timeout=10_000)
         time.sleep(2)
         assert _cpu_s(served) - before < 0.6 * (time.monotonic() - begin)
-    assert _get(served)[0] == 200
+    assert get(served)[0] == 200
 
 
 def _cpu_s(served: Served) -> float:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TypeVar
 
-from swe_sdk.sandbox.contract import Box, SandboxSpec
+from swe_sdk.sandbox.contract import Box, SandboxProvider, SandboxSpec
 from swe_sdk.sandbox.providers.local.box import LocalBox
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
 
@@ -16,6 +19,27 @@ async def create(provider: LocalProvider, spec: SandboxSpec = SPEC) -> LocalBox:
     box = await provider.create(spec)
     assert isinstance(box, LocalBox)
     return box
+
+
+B = TypeVar("B", bound=Box)
+
+
+@asynccontextmanager
+async def made_for_a_test(
+    provider: SandboxProvider, kind: type[B], **common: object
+) -> AsyncIterator[Callable[..., Awaitable[B]]]:
+    """Makes boxes from the fields of their spec, ``common`` where they name no image, and closes them at the end."""
+    boxes: list[B] = []
+
+    async def make(**spec: object) -> B:
+        box = await provider.create(SandboxSpec.model_validate(spec if "image" in spec else {**common, **spec}))
+        assert isinstance(box, kind)
+        boxes.append(box)
+        return box
+
+    yield make
+    for box in boxes:
+        await box.close()
 
 
 async def ok(box: LocalBox, command: str) -> str:

@@ -19,11 +19,9 @@ from swe_sdk.checkpoint.settings import CheckpointSettings
 from swe_sdk.server.admission import ServerAdmission
 from swe_sdk.server.answering import Desk
 from swe_sdk.server.control.app import control_routes
-from swe_sdk.server.problems import Problem, on_defect, on_http_exception
+from swe_sdk.server.door import Door
+from swe_sdk.server.problems import on_defect, on_http_exception
 from swe_sdk.server.settings import ServerSettings
-from swe_sdk.server.wire import shows_token
-
-_READERS = 2
 
 
 class Lifespan(Protocol):
@@ -33,27 +31,11 @@ class Lifespan(Protocol):
         """Everything that must be there while it serves."""
 
 
-class Front:
-    """The desk of a server without a verifier; see :class:`swe_sdk.server.answering.Desk`. Of one event loop."""
+class Front(Door):
+    """The desk of a server without a verifier."""
 
     def __init__(self, settings: ServerSettings) -> None:
-        self.settings = settings
-        self.admission = ServerAdmission(settings)
-        self.readers = anyio.CapacityLimiter(_READERS)
-        self.is_draining = False
-        self._started = time.monotonic()
-
-    def require_token(self, authorization: str | None) -> None:
-        """``Problem`` unless the header shows the server's token."""
-        if self.settings.token is not None and not shows_token(authorization, self.settings.token):
-            challenge = {"WWW-Authenticate": "Bearer"}
-            raise Problem("unauthorized", "the bearer token is missing or wrong", headers=challenge)
-
-    def require_open(self) -> None:
-        """``Problem`` where the server was told to stop."""
-        if self.is_draining:
-            wait = {"Retry-After": str(self.admission.retry_after_s)}
-            raise Problem("draining", "the server was told to stop", remedy="post to another one", headers=wait)
+        super().__init__(settings, ServerAdmission(settings))
 
     async def drain(self, *, stop: anyio.Event) -> None:
         """Take nothing new, and finish what was begun: for ``drain_s`` seconds, or until ``stop`` is set."""

@@ -6,9 +6,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from swe_sdk.sandbox.contract import SandboxSpec
 from swe_sdk.sandbox.providers.docker.box import DockerBox
 from swe_sdk.sandbox.providers.docker.provider import DockerProvider
+from tests.sandbox.boxes import made_for_a_test
 from tests.sandbox.docker.images import debian_image, need_engine
 
 MakeBox = Callable[..., Awaitable[DockerBox]]
@@ -33,14 +33,5 @@ def docker_provider(docker_state: Path) -> Iterator[DockerProvider]:
 @pytest.fixture
 async def make_box(docker_provider: DockerProvider) -> AsyncIterator[MakeBox]:
     """Boxes, closed at the end of the test."""
-    boxes: list[DockerBox] = []
-
-    async def make(**spec: object) -> DockerBox:
-        box = await docker_provider.create(SandboxSpec.model_validate(spec))
-        assert isinstance(box, DockerBox)
-        boxes.append(box)
-        return box
-
-    yield make
-    for box in boxes:
-        await box.close()
+    async with made_for_a_test(docker_provider, DockerBox) as make:
+        yield make

@@ -16,8 +16,8 @@ from swe_sdk.sandbox.exec_client import RunAs
 from swe_sdk.sandbox.providers.docker.container import CAPABILITIES, Image, container_request
 from swe_sdk.sandbox.providers.docker.failures import Conflict, EngineSilent, NotThere, Refused, translated
 from swe_sdk.sandbox.providers.docker.memory import memory_group
-from swe_sdk.sandbox.providers.docker.users import resolve
 from swe_sdk.sandbox.runtime import Runtime
+from swe_sdk.sandbox.users import resolve
 
 PASSWD = "root:x:0:0:root:/root:/bin/sh\nann:x:1000:1001::/home/ann:/bin/sh\n1000x:x:5:5::/:\n"
 GROUPS = "root:x:0:\nann:x:1001:\ndocker:x:99:bob,ann\nwheel:x:10:ann\n"

@@ -279,7 +279,7 @@ async def test_an_engine_that_hangs_holds_nobody_up(
     engine: PrivateEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Commands need no engine; whoever does is told after its time, and what could not be removed is reaped later."""
-    monkeypatch.setattr("swe_sdk.sandbox.providers.docker.box._CLOSE_CAP_S", 3.0)
+    monkeypatch.setattr("swe_sdk.sandbox.closing._CLOSE_CAP_S", 3.0)
     book = LeaseBook(tmp_path / "leases")
     provider = DockerProvider(state=tmp_path / "state", base_url=engine.url, leases=book)
     provider.engine = provider.images._engine = Engine(engine.url, call_timeout_s=1.0)

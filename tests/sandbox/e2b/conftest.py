@@ -9,9 +9,9 @@ from typing import Any
 import anyio
 import pytest
 
-from swe_sdk.sandbox.contract import SandboxSpec
 from swe_sdk.sandbox.providers.e2b.provider import E2BProvider
 from swe_sdk.sandbox.providers.remote.box import RemoteBox
+from tests.sandbox.boxes import made_for_a_test
 from tests.sandbox.e2b.stubs import Server, serving, shared_state
 
 MakeBox = Callable[..., Awaitable[RemoteBox]]
@@ -94,14 +94,5 @@ def e2b_provider(server: Server, e2b_state: Path) -> Iterator[E2BProvider]:
 @pytest.fixture
 async def make_box(e2b_provider: E2BProvider) -> AsyncIterator[MakeBox]:
     """Boxes, closed at the end of the test."""
-    boxes: list[RemoteBox] = []
-
-    async def make(**spec: object) -> RemoteBox:
-        box = await e2b_provider.create(SandboxSpec.model_validate(spec))
-        assert isinstance(box, RemoteBox)
-        boxes.append(box)
-        return box
-
-    yield make
-    for box in boxes:
-        await box.close()
+    async with made_for_a_test(e2b_provider, RemoteBox) as make:
+        yield make

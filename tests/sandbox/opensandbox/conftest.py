@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Iterator
 import anyio
 import pytest
 
-from swe_sdk.sandbox.contract import SandboxSpec
 from swe_sdk.sandbox.providers.opensandbox.provider import OpenSandboxProvider
 from swe_sdk.sandbox.providers.remote.box import RemoteBox
+from tests.sandbox.boxes import made_for_a_test
 from tests.sandbox.opensandbox.osb_lab import (
     MakeBox,
     connections,
@@ -49,18 +49,9 @@ def osb_provider(osb_server: Server) -> Iterator[OpenSandboxProvider]:
 @pytest.fixture
 async def osb_box(osb_provider: OpenSandboxProvider) -> AsyncIterator[MakeBox]:
     """Boxes, closed at the end of the test; they stand on the common ground, unless they are told otherwise."""
-    boxes: list[RemoteBox] = []
-    common = {"snapshot": await anyio.to_thread.run_sync(ground)}
-
-    async def make(**spec: object) -> RemoteBox:
-        box = await osb_provider.create(SandboxSpec.model_validate(spec if "image" in spec else {**common, **spec}))
-        assert isinstance(box, RemoteBox)
-        boxes.append(box)
-        return box
-
-    yield make
-    for box in boxes:
-        await box.close()
+    snapshot = await anyio.to_thread.run_sync(ground)
+    async with made_for_a_test(osb_provider, RemoteBox, snapshot=snapshot) as make:
+        yield make
 
 
 @pytest.fixture(autouse=True)

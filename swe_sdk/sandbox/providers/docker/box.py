@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import socket
 from collections.abc import AsyncIterator
@@ -11,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from swe_sdk.errors import SandboxError, SandboxLost, SandboxOutOfMemory, TransferFailed
+from swe_sdk.errors import SandboxLost, SandboxOutOfMemory
 from swe_sdk.model.exec_result import ExecResult
+from swe_sdk.sandbox import users
 from swe_sdk.sandbox.admission import Slot
+from swe_sdk.sandbox.closing import end_leased
 from swe_sdk.sandbox.contract import BoxStatus, SandboxSpec
 from swe_sdk.sandbox.exec_client import RunAs
 from swe_sdk.sandbox.leases import Lease
-from swe_sdk.sandbox.providers.docker import users
 from swe_sdk.sandbox.providers.docker.container import Image, container_name
 from swe_sdk.sandbox.providers.docker.losses import ran_out_of_memory
 from swe_sdk.sandbox.providers.docker.memory import memory_group
@@ -29,11 +29,9 @@ from swe_sdk.sandbox.waiting import has_ended, readable
 if TYPE_CHECKING:
     from swe_sdk.sandbox.providers.docker.provider import DockerProvider
 
-_CLOSE_CAP_S = 60.0
 _END_S = 2.0
 """Between the end of a supervisor's socket and its own."""
 _MOST_CUSTOMS = 1000
-_log = logging.getLogger(__name__)
 
 
 class DockerBox(SupervisedBox):
@@ -84,7 +82,7 @@ class DockerBox(SupervisedBox):
 
     async def _look_around(self) -> tuple[str, RunAs]:
         """The shell of the image, and whom it names as its user. No program of the box runs for that."""
-        user = await self._resolve(self.image.user or "root")
+        user = await users.look_up(self.image.user or "root", self.read)
         return "/bin/bash" if await self._has("/bin/bash") else "/bin/sh", user
 
     async def _has(self, path: str) -> bool:
@@ -95,16 +93,6 @@ class DockerBox(SupervisedBox):
             except RefusedCall:
                 return False
         return True
-
-    async def _resolve(self, user: str) -> RunAs:
-        return users.resolve(user, await self._text("/etc/passwd"), await self._text("/etc/group"))
-
-    async def _text(self, path: str) -> str:
-        """A file that may not be there, or be anything else: a program of the box may have made it."""
-        try:
-            return (await self.read(path)).decode("utf-8", "replace")
-        except TransferFailed:
-            return ""
 
     # -- its end ----------------------------------------------------------------------------------------------------
 
@@ -125,10 +113,7 @@ class DockerBox(SupervisedBox):
                     return
                 self._is_closed = True
                 try:
-                    with anyio.fail_after(_CLOSE_CAP_S), self._provider.leases.closing(self.lease):
-                        await self.stop()
-                except (SandboxError, TimeoutError) as error:
-                    _log.warning("box %s could not be removed, and is left to the reaper: %s", self._id, error)
+                    await end_leased(self._id, self.stop, self._provider.leases, self.lease)
                 finally:
                     if self._slot is not None:
                         self._slot.release()
@@ -183,7 +168,7 @@ class DockerBox(SupervisedBox):
     async def _run_as(self, user: str | None) -> RunAs | None:
         if user in (None, "agent"):
             return self._default
-        return await self._resolve(user)
+        return await users.look_up(user, self.read)
 
     def _stream_owner(self, run_as: RunAs | None) -> int | None:
         """Root may give the streams away; without that, other users' programs could not open /dev/stdout."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from swe_sdk.paths import state_dir
 from swe_sdk.sandbox.admission import Admission, AdmissionLimits
 from swe_sdk.sandbox.contract import Box, Capability, ProviderHealth, SandboxSpec, Snapshot, Toolchain
 from swe_sdk.sandbox.exec_client import RunAs
-from swe_sdk.sandbox.image_toolchain import find_toolchain, no_base_image
+from swe_sdk.sandbox.image_toolchain import no_base_image, toolchain_of
 from swe_sdk.sandbox.leases import Lease, LeaseBook
 from swe_sdk.sandbox.providers.docker import probing, snapshots
 from swe_sdk.sandbox.providers.docker.arrival import forget_stale
@@ -31,7 +30,7 @@ from swe_sdk.sandbox.providers.docker.images import Images
 from swe_sdk.sandbox.providers.docker.reaping import owned, remove
 from swe_sdk.sandbox.providers.docker.warm import WarmPool
 from swe_sdk.sandbox.reaper import OwnedBox, PeriodicReaper, reap
-from swe_sdk.sandbox.runtime import Runtime, ensure_runtime
+from swe_sdk.sandbox.runtime import Runtime, RuntimeKeeper
 
 _CAPABILITIES: frozenset[Capability] = frozenset({"snapshots", "pause", "streaming", "listen", "processes", "build"})
 
@@ -74,12 +73,11 @@ class DockerProvider:
         """By the id of an image: its shell, and whom it names as its user."""
         self._toolchains: dict[tuple[str, str | None, tuple[str, ...]], Toolchain] = {}
         self._looking = anyio.Lock()
-        self._runtime: Runtime | None = None
         self._health: ProviderHealth | None = None
         self.is_rootless = False
         """Whether the engine is an ordinary user's own."""
         self._is_open = False
-        self._opening = threading.Lock()
+        self._runtime = RuntimeKeeper(self._root)
         self.warm = WarmPool(self, warm)
         self._reaper = PeriodicReaper(self.leases, self)
 
@@ -182,10 +180,7 @@ class DockerProvider:
 
     def runtime(self) -> Runtime:
         """What our supervisor runs on in a box. Blocks the first time."""
-        with self._opening:
-            if self._runtime is None or not self._runtime.path.is_dir():
-                self._runtime = ensure_runtime(self._root)
-            return self._runtime
+        return self._runtime.get()
 
     # -- snapshots --------------------------------------------------------------------------------------------------
 
@@ -218,15 +213,8 @@ class DockerProvider:
         key = (image.id, python, tuple(tools))
         async with self._looking:  # the first of many grades looks, and the others know
             if key not in self._toolchains:
-                self._toolchains[key] = await self._look(self.base_image, image, python, tools)
+                self._toolchains[key] = await toolchain_of(self, image.id, self.base_image, image.id, python, tools)
             return self._toolchains[key]
-
-    async def _look(self, name: str, image: Image, python: str | None, tools: Sequence[str]) -> Toolchain:
-        box = await self.create(SandboxSpec(image=image.id, workdir="/", labels={"task": "toolchain"}))
-        try:
-            return await find_toolchain(box, name, image.id, python, tools)
-        finally:
-            await box.close()
 
     # -- the end ----------------------------------------------------------------------------------------------------
 
@@ -257,7 +245,7 @@ class DockerProvider:
         open_providers.discard(self)
         self._reaper.forget()
         self.warm.forget()
-        self._opening = threading.Lock()
+        self._runtime.forget()
         self._is_open = False
         self.engine.forget()
         for box in self.boxes.values():

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from anyio.lowlevel import RunVar
 
 from swe_sdk.sandbox.providers.e2b.answers import PASSING, failure, text_of, unanswered
+from swe_sdk.sandbox.providers.remote.per_loop import PerLoop
 
 if TYPE_CHECKING:
     import ssl
@@ -27,16 +27,11 @@ class Connections:
     """May be used from several event loops and threads, one after the other or at once."""
 
     def __init__(self, timeout_s: float) -> None:
-        self._timeout_s = timeout_s
-        self._held: RunVar[tuple[httpx.AsyncClient, AsyncGenerator[httpx.AsyncClient]] | None]
-        self._held = RunVar("connections to an E2B system", None)
+        self._clients = PerLoop(partial(_new_client, timeout_s))
 
     async def aclose(self) -> None:
         """Close those of this event loop. They may be opened again."""
-        held = self._held.get()
-        self._held.set(None)
-        if held is not None:
-            await held[1].aclose()
+        await self._clients.aclose()
 
     async def ask(
         self, what: str, method: str, url: str, *, is_repeatable: bool = False, **request: Any
@@ -47,7 +42,7 @@ class Connections:
         """
         import httpx
 
-        client = await self._client()
+        client = await self._clients.get()
         for pause_s in (*PAUSES_S, None) if is_repeatable else (None,):
             try:
                 response = await client.request(method, url, **request)
@@ -68,7 +63,7 @@ class Connections:
         """One request, and its answer as it comes: a success. A connection that breaks is ``Silent``."""
         import httpx
 
-        client = await self._client()
+        client = await self._clients.get()
         try:
             async with client.stream(method, url, **request) as response:
                 if not response.is_success:
@@ -77,15 +72,6 @@ class Connections:
                 yield response
         except httpx.HTTPError as error:
             raise unanswered(what, error) from error
-
-    async def _client(self) -> httpx.AsyncClient:
-        """That of this loop; it is closed with its loop, if nobody closes it before."""
-        held = self._held.get()
-        if held is None:
-            keeper = _kept(_new_client(self._timeout_s))
-            held = await anext(keeper), keeper
-            self._held.set(held)
-        return held[0]
 
 
 def _new_client(timeout_s: float) -> httpx.AsyncClient:
@@ -103,14 +89,6 @@ def _certificates() -> ssl.SSLContext:
     import httpx
 
     return httpx.create_ssl_context()
-
-
-async def _kept(client: httpx.AsyncClient) -> AsyncGenerator[httpx.AsyncClient]:
-    """A loop that ends closes the generators that were begun in it, and that runs what is last here."""
-    try:
-        yield client
-    finally:
-        await client.aclose()
 
 
 def _wanted_pause_s(response: httpx.Response, usual_s: float) -> float:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from swe_sdk.errors import InputError
 from swe_sdk.model.record import Record
+from swe_sdk.sandbox.providers.remote import settings
 
 Dialect = Literal["e2b", "agentenv"]
 ENVD_PORT = 49983
@@ -57,11 +56,5 @@ class E2BSettings(Record):
 
 
 def read_settings(given: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> E2BSettings:
-    """What is given, and the environment variables for the rest; ``InputError`` for what none of them can be."""
-    source = os.environ if environ is None else environ
-    found = {name: source[variable] for name, variable in VARIABLES.items() if source.get(variable)}
-    try:
-        return E2BSettings.model_validate({**found, **given})
-    except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-        raise InputError(f"settings of e2b: {problems}", remedy=f"see {', '.join(VARIABLES.values())}") from None
+    """See :func:`swe_sdk.sandbox.providers.remote.settings.read_settings`."""
+    return settings.read_settings(E2BSettings, "e2b", VARIABLES, given, environ)

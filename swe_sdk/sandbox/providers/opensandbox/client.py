@@ -1,14 +1,11 @@
-"""The SDK of OpenSandbox, one set of connections for each event loop."""
+"""The SDK of OpenSandbox."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
-
-from anyio.lowlevel import RunVar
 
 from swe_sdk.sandbox.providers.opensandbox.settings import OpenSandboxSettings
 
@@ -74,39 +71,6 @@ def _config(settings: OpenSandboxSettings, api_key: str | None) -> ConnectionCon
         headers={"OPEN-SANDBOX-CLIENT-IP": ""},  # and with each request this machine's address
     )
     return config.with_transport_if_missing(max_connections=_MOST_CONNECTIONS)
-
-
-class Clients:
-    """One for each event loop that asks. It is closed with its loop, if nobody closes it before."""
-
-    def __init__(self, settings: OpenSandboxSettings, api_key: str | None) -> None:
-        self._settings = settings
-        self._api_key = api_key
-        self._held: RunVar[tuple[Client, AsyncGenerator[Client]] | None] = RunVar("opensandbox client", None)
-
-    async def get(self) -> Client:
-        """That of this loop."""
-        held = self._held.get()
-        if held is None:
-            keeper = _kept(Client(self._settings, self._api_key))
-            held = await anext(keeper), keeper
-            self._held.set(held)
-        return held[0]
-
-    async def aclose(self) -> None:
-        """Close that of this loop."""
-        held = self._held.get()
-        self._held.set(None)
-        if held is not None:
-            await held[1].aclose()
-
-
-async def _kept(client: Client) -> AsyncGenerator[Client]:
-    """A loop that ends closes the generators that were begun in it, and that runs what is last here."""
-    try:
-        yield client
-    finally:
-        await client.aclose()
 
 
 def quieten() -> None:

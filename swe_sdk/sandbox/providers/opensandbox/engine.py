@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from io import IOBase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ import anyio
 
 from swe_sdk.errors import CreateFailed, PrerequisiteError, ProviderUnavailable, SandboxError, SnapshotNotFound
 from swe_sdk.sandbox.contract import Limits, Network
-from swe_sdk.sandbox.providers.opensandbox.client import Client, Clients, quieten
+from swe_sdk.sandbox.providers.opensandbox.client import Client, quieten
 from swe_sdk.sandbox.providers.opensandbox.failures import translated
 from swe_sdk.sandbox.providers.opensandbox.settings import API_KEY, OpenSandboxSettings
 from swe_sdk.sandbox.providers.remote.engine import (
@@ -27,6 +28,7 @@ from swe_sdk.sandbox.providers.remote.engine import (
     Wanted,
 )
 from swe_sdk.sandbox.providers.remote.failures import FileMissing, InUse, NotThere, Refused, Silent
+from swe_sdk.sandbox.providers.remote.per_loop import PerLoop
 
 if TYPE_CHECKING:
     from opensandbox.models.sandboxes import NetworkPolicy, SandboxInfo, SnapshotInfo
@@ -47,7 +49,7 @@ class OpenSandboxEngine:
 
     def __init__(self, settings: OpenSandboxSettings, *, api_key: str | None = None) -> None:
         self._settings = settings
-        self._clients = Clients(settings, api_key or os.environ.get(API_KEY))
+        self._clients = PerLoop(partial(Client, settings, api_key or os.environ.get(API_KEY)))
         self.traits = Traits(
             snapshot_scope="files",
             pause_keeps_processes=settings.runtime == "docker",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from swe_sdk.errors import InputError
 from swe_sdk.model.record import Record
+from swe_sdk.sandbox.providers.remote import settings
 
 DEFAULT_DOMAIN = "localhost:8080"
 API_KEY = "OPEN_SANDBOX_API_KEY"
@@ -43,13 +42,5 @@ class OpenSandboxSettings(Record):
 
 
 def read_settings(given: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> OpenSandboxSettings:
-    """What is given, and the environment variables for the rest; ``InputError`` for what none of them can be."""
-    source = os.environ if environ is None else environ
-    found = {name: source[variable] for name, variable in VARIABLES.items() if source.get(variable)}
-    try:
-        return OpenSandboxSettings.model_validate({**found, **given})
-    except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-        raise InputError(
-            f"settings of opensandbox: {problems}", remedy=f"see {', '.join(VARIABLES.values())}"
-        ) from None
+    """See :func:`swe_sdk.sandbox.providers.remote.settings.read_settings`."""
+    return settings.read_settings(OpenSandboxSettings, "opensandbox", VARIABLES, given, environ)

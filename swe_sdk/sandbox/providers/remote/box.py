@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
 
 import anyio
 
-from swe_sdk.errors import InputError, SandboxClosed, SandboxError, SandboxLost, TransferFailed
+from swe_sdk.errors import InputError, SandboxClosed, SandboxError, SandboxLost
 from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.model.ids import new_id
-from swe_sdk.sandbox import transfers
+from swe_sdk.sandbox import transfers, users
 from swe_sdk.sandbox.admission import Slot
+from swe_sdk.sandbox.closing import end_leased
 from swe_sdk.sandbox.contract import DEFAULT_OUTPUT_BYTES, BoxStatus, ExecOptions, OnOutput, Process, SandboxSpec
 from swe_sdk.sandbox.exec_client import ExecRequest, KillUnconfirmed, RunAs
 from swe_sdk.sandbox.leases import LABEL_LEASE, Lease
-from swe_sdk.sandbox.providers.docker import users
 from swe_sdk.sandbox.providers.remote import execution, moving
 from swe_sdk.sandbox.providers.remote.calls import Calls, Reply, Unknown
 from swe_sdk.sandbox.providers.remote.engine import Traits
@@ -28,10 +28,8 @@ from swe_sdk.sandbox.supervised import BASE_ENV
 if TYPE_CHECKING:
     from swe_sdk.sandbox.providers.remote.provider import RemoteProvider
 
-_CLOSE_CAP_S = 60.0
 _STATUS_S = 10.0
 _UNDO_S = 10.0
-_log = logging.getLogger(__name__)
 
 
 class RemoteBox:
@@ -100,32 +98,10 @@ class RemoteBox:
 
     # -- commands ---------------------------------------------------------------------------------------------------
 
-    async def exec(
-        self,
-        command: str | Sequence[str],
-        *,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
-        user: str | None = None,
-        stdin: bytes | None = None,
-        timeout_s: float | None = None,
-        output_bytes: int = DEFAULT_OUTPUT_BYTES,
-        merge_stderr: bool = False,
-        on_output: OnOutput | None = None,
-    ) -> ExecResult:
+    async def exec(self, command: str | Sequence[str], **options: Unpack[ExecOptions]) -> ExecResult:
         """See :meth:`swe_sdk.sandbox.contract.Box.exec`."""
         async with self._provider.admission.exec(self._id), self._used() as calls:
-            request = await self._request(
-                command,
-                cwd=cwd,
-                env=env,
-                user=user,
-                stdin=stdin,
-                timeout_s=timeout_s,
-                output_bytes=output_bytes,
-                merge_stderr=merge_stderr,
-                on_output=on_output,
-            )
+            request = await self._request(command, **options)
             return await self._known(execution.run(calls, new_id("exec"), request))
 
     async def start(self, command: str | Sequence[str], **options: Unpack[ExecOptions]) -> str:
@@ -190,14 +166,7 @@ class RemoteBox:
         return self._default if user in (None, "agent") else await self._resolve(str(user))
 
     async def _resolve(self, user: str) -> RunAs:
-        return users.resolve(user, await self._text("/etc/passwd"), await self._text("/etc/group"))
-
-    async def _text(self, path: str) -> str:
-        """A file that may not be there, or be anything else: a program of the box may have made it."""
-        try:
-            return (await transfers.read(self._transfer, path)).decode("utf-8", "replace")
-        except TransferFailed:
-            return ""
+        return await users.look_up(user, partial(transfers.read, self._transfer))
 
     async def processes(self) -> list[Process]:
         """Everything that runs in it; not the system's own programs."""
@@ -316,10 +285,7 @@ class RemoteBox:
                     return
                 self.is_closed = True
                 try:
-                    with anyio.fail_after(_CLOSE_CAP_S), self._provider.leases.closing(self.lease):
-                        await self.stop()
-                except (SandboxError, TimeoutError) as error:
-                    _log.warning("box %s could not be removed, and is left to the reaper: %s", self._id, error)
+                    await end_leased(self._id, self.stop, self._provider.leases, self.lease)
                 finally:
                     self.let_go()
 

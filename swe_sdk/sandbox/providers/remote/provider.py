@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from swe_sdk.model.ids import new_id
 from swe_sdk.paths import state_dir
 from swe_sdk.sandbox.admission import Admission, AdmissionLimits
 from swe_sdk.sandbox.contract import Box, Capability, Limits, ProviderHealth, SandboxSpec, Snapshot, Toolchain
-from swe_sdk.sandbox.image_toolchain import find_toolchain, no_base_image
+from swe_sdk.sandbox.image_toolchain import no_base_image, toolchain_of
 from swe_sdk.sandbox.leases import LABEL_LEASE, Lease, LeaseBook
 from swe_sdk.sandbox.providers.remote.arrival import bring_mounts, calls_to, start_station
 from swe_sdk.sandbox.providers.remote.box import RemoteBox
@@ -35,7 +34,7 @@ from swe_sdk.sandbox.providers.remote.heartbeat import Heartbeat
 from swe_sdk.sandbox.providers.remote.labels import BOX, BOX_KIND, KIND, metadata_of, owned_box
 from swe_sdk.sandbox.providers.remote.shelf import HANDLE, Shelf
 from swe_sdk.sandbox.reaper import OwnedBox, PeriodicReaper, reap
-from swe_sdk.sandbox.runtime import Runtime, ensure_runtime
+from swe_sdk.sandbox.runtime import Runtime, RuntimeKeeper
 from swe_sdk.sandbox.trial import require_works
 
 DEFAULT_TTL_S = 3600.0
@@ -74,10 +73,9 @@ class RemoteProvider:
         self._shelf = Shelf(self)
         self._toolchains: dict[tuple[str, str | None, tuple[str, ...]], Toolchain] = {}
         self._looking = anyio.Lock()
-        self._runtime: Runtime | None = None
         self._health: ProviderHealth | None = None
         self._is_open = False
-        self._opening = threading.Lock()
+        self._runtime = RuntimeKeeper(self._root)
         self._reaper = PeriodicReaper(self.leases, self)
         self.heartbeat = Heartbeat(self)
 
@@ -218,10 +216,7 @@ class RemoteProvider:
 
     def runtime(self) -> Runtime:
         """What our supervisor runs on in a box. Blocks the first time."""
-        with self._opening:
-            if self._runtime is None or not self._runtime.path.is_dir():
-                self._runtime = ensure_runtime(self._root)
-            return self._runtime
+        return self._runtime.get()
 
     # -- snapshots --------------------------------------------------------------------------------------------------
 
@@ -255,15 +250,9 @@ class RemoteProvider:
         key = (self.base_image, python, tuple(tools))
         async with self._looking:  # the first of many grades looks, and the others know
             if key not in self._toolchains:
-                self._toolchains[key] = await self._look(self.base_image, python, tools)
+                image = self.base_image
+                self._toolchains[key] = await toolchain_of(self, image, image, image, python, tools)
             return self._toolchains[key]
-
-    async def _look(self, image: str, python: str | None, tools: Sequence[str]) -> Toolchain:
-        box = await self.create(SandboxSpec(image=image, workdir="/", labels={"task": "toolchain"}))
-        try:
-            return await find_toolchain(box, image, image, python, tools)
-        finally:
-            await box.close()
 
     # -- the end ----------------------------------------------------------------------------------------------------
 
@@ -297,7 +286,7 @@ class RemoteProvider:
         open_providers.discard(self)
         self._reaper.forget()
         self.heartbeat.forget()
-        self._opening = threading.Lock()
+        self._runtime.forget()
         self._is_open = False
         self.engine.forget()
         for box in list(self.boxes.values()):

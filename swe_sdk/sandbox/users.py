@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from swe_sdk.errors import InputError
+from collections.abc import Awaitable, Callable
+
+from swe_sdk.errors import InputError, TransferFailed
 from swe_sdk.sandbox.exec_client import RunAs
 
 _PASSWD_FIELDS, _GROUP_FIELDS = 7, 4
@@ -22,6 +24,19 @@ def resolve(user: str, passwd: str, groups: str) -> RunAs:
     gid = _group(group, groups) if colon else int(entry[3]) if entry else 0
     further = () if colon or entry is None else _memberships(entry[0], gid, groups)
     return RunAs(uid, gid, further, _variables(entry, uid))
+
+
+async def look_up(user: str, read: Callable[[str], Awaitable[bytes]]) -> RunAs:
+    """The same by the files of a box, of which ``read`` gives the content."""
+    return resolve(user, await _text(read, "/etc/passwd"), await _text(read, "/etc/group"))
+
+
+async def _text(read: Callable[[str], Awaitable[bytes]], path: str) -> str:
+    """A file that may not be there, or be anything else: a program of the box may have made it."""
+    try:
+        return (await read(path)).decode("utf-8", "replace")
+    except TransferFailed:
+        return ""
 
 
 def _user(name: str, passwd: str) -> list[str] | None:
