@@ -104,5 +104,5 @@ class Rollouts:
     async def all_done(self, within_s: float) -> None:
         with anyio.fail_after(within_s):
             while self.left:
-                assert self.refusals == []
+                assert self.refusals == [], self.refusals
                 await anyio.sleep(0.05)
