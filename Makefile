@@ -13,7 +13,7 @@ test: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 --dist loadfile
-	JUPYTER_PREFER_ENV_PATH=1 $(BIN)/python -m pytest --nbmake --nbmake-timeout=300 notebooks
+	JUPYTER_PREFER_ENV_PATH=1 $(BIN)/python -m pytest -n 2 --nbmake --nbmake-timeout=300 notebooks
 
 docs: $(VENV)/.docs
 	$(BIN)/python scripts/render_notebooks.py

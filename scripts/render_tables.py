@@ -27,6 +27,8 @@ _CAPABILITIES: Mapping[str, str] = {
     "listen": "a port within a box without a network: the way to the model",
     "processes": "`processes`: what runs in a box",
     "build": "tasks with sources: environments are built here",
+    "export": "snapshots can be copied to shared storage (`snapshot_share`)",
+    "remote_snapshots": "snapshots lie with a service: every node that reaches it goes on from them",
     "open_network": "boxes have a network whatever is asked for; whoever set it up has accepted that",
 }
 _PROTOCOLS = {"images are fetched by itself": SupportsImages, "boxes of dead programs are reaped": SupportsReaping}

@@ -59,6 +59,11 @@ _CELLS = (
         "rollout.steps[0]",
         "rollout.log('test.log')",
     ),
+    (
+        "Two runs",
+        "better = swe.run(tasks[:3], 'gold', samples=2, path=f'{folder}/better', progress=False)\n"
+        "swe.compare(run, better)",
+    ),
     ("Checkpoints", "run.checkpoints", "run.checkpoints[0]", "run.snapshots"),
     (
         "A call of a model",

@@ -137,7 +137,8 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"swe_sdk.{name}")
     if name not in _HOMES:
-        raise AttributeError(f"module 'swe_sdk' has no attribute {name!r}")
+        hint = import_module("swe_sdk.errors").did_you_mean(name, __all__)
+        raise AttributeError(f"module 'swe_sdk' has no attribute {name!r} ({hint})")
     value = getattr(import_module(f"swe_sdk.{_HOMES[name]}"), name)
     globals()[name] = value
     return value

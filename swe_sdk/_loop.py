@@ -13,10 +13,13 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 import anyio
 from anyio.from_thread import BlockingPortal
+
+from swe_sdk.errors import BlockedLoop, InputError, PrerequisiteError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,9 +49,11 @@ class LoopThread:
 
     def run(self, main: Callable[[], Coroutine[Any, Any, R]]) -> R:
         """Run a coroutine function to its end; Ctrl-C cancels it and waits for its own cleanup."""
+        __tracebackhide__ = True  # notebooks and pytest leave such frames out
         portal = self.portal()
         if threading.current_thread() is self._thread:
-            raise RuntimeError("a blocking call on swe_sdk's own loop; use swe_sdk.aio there")
+            remedy = "await swe_sdk.aio there, or make the call when this one is over"
+            raise BlockedLoop("a blocking call of swe_sdk within a callback of another one", remedy=remedy)
         ended = threading.Event()
 
         async def run_and_tell() -> R:
@@ -61,6 +66,9 @@ class LoopThread:
         future: Future[R] = contextvars.copy_context().run(portal.start_task_soon, run_and_tell)
         try:
             return future.result()
+        except Exception as error:
+            error.__traceback__ = _shown(error)
+            raise
         except KeyboardInterrupt:
             future.cancel()
             print("swe_sdk: interrupted, closing sandboxes ...", file=sys.stderr, flush=True)  # noqa: T201
@@ -80,6 +88,19 @@ class LoopThread:
         """In a forked child, where the thread does not exist."""
         self._lock = threading.Lock()
         self._portal = self._thread = None
+
+
+def _shown(error: Exception) -> TracebackType | None:
+    """Of an error's traceback what tells a caller something: not the way through this loop and its futures.
+
+    Where the argument or the machine is at fault, the message says all, and frames of the SDK would only bury it.
+    """
+    if isinstance(error, InputError | PrerequisiteError):
+        return None
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_name != "run_and_tell":
+        frames = frames.tb_next
+    return error.__traceback__ if frames is None else frames.tb_next
 
 
 def _run_portal(ready: Future[BlockingPortal]) -> None:
@@ -104,6 +125,7 @@ def blocking(function: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, R]:
     """The blocking twin of an async function: same arguments, same result, same documentation."""
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        __tracebackhide__ = True
         return _LOOP.run(lambda: function(*args, **kwargs))
 
     for attribute in ("__name__", "__qualname__", "__doc__"):
@@ -125,6 +147,7 @@ class BlockingMethod(Generic[P, R]):
         method, target = self._method, instance._async
 
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            __tracebackhide__ = True
             return _LOOP.run(lambda: method(target, *args, **kwargs))
 
         call.__doc__ = method.__doc__

@@ -29,6 +29,7 @@ def wakeful(function: Callable[P, Coroutine[object, object, R]]) -> Callable[P, 
 
     @wraps(function)
     async def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        __tracebackhide__ = True  # notebooks and pytest leave this frame out
         with beating():
             return await function(*args, **kwargs)
 

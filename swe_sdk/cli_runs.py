@@ -59,11 +59,7 @@ def _show_run(run: Run, arguments: argparse.Namespace) -> None:
 
 def _show_rollout(rollout: Rollout, arguments: argparse.Namespace) -> None:
     if arguments.log:
-        try:
-            log = rollout.log(arguments.log)
-        except KeyError as error:
-            raise InputError(f"the rollout {rollout.id} has no file {error.args[0]}") from None
-        show_text(log.tail(arguments.lines))
+        show_text(rollout.log(arguments.log).tail(arguments.lines))
     elif arguments.patch:
         show_text(rollout.patch.text)
     elif arguments.json:

@@ -13,6 +13,7 @@
     │   ├── UnknownProvider         no sandbox provider has that name
     │   ├── UnknownRun              no run has that name
     │   ├── UnknownRollout          no rollout has that id
+    │   ├── UnknownLog (KeyError)   a rollout has no file of that name
     │   ├── UnknownAgent            no agent has that name
     │   └── PredictionsError        a predictions file is malformed
     ├── PrerequisiteError           this machine lacks something; install it or choose otherwise
@@ -45,6 +46,7 @@
     │   └── VerifierUnreachable     it could not be reached, or did not answer in time
     ├── CheckpointError             a checkpoint operation was refused or failed; ``code`` tells which way
     │   └── CoordinationError       it failed at some participants; names each of them
+    ├── BlockedLoop (RuntimeError)  a blocking call on the SDK's own loop, which would wait for itself
     ├── IndexDamaged                the index of a run directory was damaged; it is made anew
     ├── RunClosed                   a run, or an index of runs, was closed by us, and used again
     ├── OutputFailed                what a command prints cannot be written
@@ -150,6 +152,12 @@ class UnknownProvider(_UnknownName):
     """No sandbox provider has that name."""
 
     kind = "sandbox provider"
+
+
+class UnknownLog(_UnknownName, KeyError):
+    """A rollout has no file of that name."""
+
+    kind = "file"
 
 
 class UnknownAgent(_UnknownName):
@@ -353,6 +361,10 @@ class CoordinationError(CheckpointError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.operation, self.failures))
+
+
+class BlockedLoop(SweError, RuntimeError):
+    """A blocking call was made on the loop that would have to carry it out, as within a callback of another call."""
 
 
 class IndexDamaged(SweError):

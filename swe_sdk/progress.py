@@ -106,13 +106,18 @@ def shown_progress(
 
 
 @contextmanager
-def shown_steps(own: Callable[[str], None] | None = None) -> Iterator[Callable[[str], None] | None]:
-    """What to call with each step of a build or a pull: ``own``, or else what shows it where somebody looks."""
+def shown_steps(
+    own: Callable[[str], None] | None = None, *, of: str = "environment"
+) -> Iterator[Callable[[str], None] | None]:
+    """What to call with each step of a build or a pull: ``own``, or else what shows it where somebody looks.
+
+    ``of`` is what the block makes, for the line that says how long it took.
+    """
     place = looked_at() if own is None else None
     if place is None:
         yield own
         return
-    drawn: AbstractContextManager[Callable[[str], None]] = from_notebook("steps").drawn_steps(place)
+    drawn: AbstractContextManager[Callable[[str], None]] = from_notebook("steps").drawn_steps(place, of)
     with drawn as say:
         yield say
 

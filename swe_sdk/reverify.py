@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import TypeAlias
 
 from anyio import to_thread
 
@@ -16,15 +15,12 @@ from swe_sdk.measure import ResultsLike
 from swe_sdk.model.outcome import Status
 from swe_sdk.model.policy import Policy
 from swe_sdk.model.task import Task
-from swe_sdk.recipes.dataset import load_tasks
+from swe_sdk.runs.given import TasksLike, given_tasks
 from swe_sdk.runs.run import Run
 from swe_sdk.sandbox.contract import SandboxProvider
 from swe_sdk.store.layout import is_run
 from swe_sdk.store.results import Results
 from swe_sdk.store.stored import stored_in_results
-
-TasksLike: TypeAlias = Iterable[Task] | Task | str | Path
-"""Tasks, or what :func:`~swe_sdk.load_tasks` takes."""
 
 
 async def regrade(
@@ -102,11 +98,7 @@ def _stored_in_run(run: Run) -> tuple[list[Stored], dict[str, str]]:
 
 
 def _tasks_of(run: Run | Path, tasks: TasksLike | None) -> Mapping[str, Task]:
-    if tasks is None:
-        return {task.instance_id: task for task in _kept_tasks(run)}
-    if isinstance(tasks, str | Path):
-        tasks = load_tasks(tasks)
-    return {task.instance_id: task for task in ([tasks] if isinstance(tasks, Task) else tasks)}
+    return {task.instance_id: task for task in (_kept_tasks(run) if tasks is None else given_tasks(tasks))}
 
 
 def _kept_tasks(run: Run | Path) -> Iterable[Task]:

@@ -49,15 +49,18 @@ def _side(given: Comparable) -> _Side:
         return _of_run(given)
     if isinstance(given, Outcomes):
         return _of_outcomes(given.path.name if given.path is not None else "outcomes", given)
+    remedy = "give a run, its directory, what grade_many returned, a results directory, or a .jsonl file of outcomes"
+    if not isinstance(given, str | Path):
+        raise InputError(f"{given!r:.200} cannot be compared", remedy=remedy)
     path = Path(given)
     if not path.exists():
-        raise InputError(f"there is no run and no file of outcomes at {path}")
+        raise InputError(f"there is no run and no file of outcomes at {path}", remedy=remedy)
     if is_run(path):
         with Run(path) as run:
             return _of_run(run)
     outcomes = read_outcomes(path)
     if not outcomes:
-        raise InputError(f"there are no outcomes in {path}", remedy="name a run, a results directory, or a .jsonl file")
+        raise InputError(f"there are no outcomes in {path}", remedy=remedy)
     return _of_outcomes(path.name, outcomes)
 
 

@@ -12,13 +12,14 @@ import sys
 import threading
 import time
 import tomllib
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 import swe_sdk as swe
-from swe_sdk import aio
+from swe_sdk import aio, errors
 from swe_sdk._loop import blocking
 from swe_sdk.errors import CapabilityMissing, SandboxClosed
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
@@ -73,6 +74,11 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no_such_name"):
         swe.no_such_name  # noqa: B018
     assert not hasattr(swe, "_face_")
+
+
+def test_a_misspelt_name_is_corrected() -> None:
+    with pytest.raises(AttributeError, match="did you mean grade"):
+        swe.gradee  # noqa: B018
 
 
 def test_the_version_is_that_of_the_package() -> None:
@@ -342,12 +348,36 @@ def test_a_blocking_call_on_its_own_loop_says_so_instead_of_hanging(box: swe.San
     def call_back(_stream: str, _data: bytes) -> None:
         try:
             box.exec("true")
-        except RuntimeError as error:
+        except errors.BlockedLoop as error:
             problems.append(error)
 
     box.exec("echo x", on_output=call_back, timeout_s=20)
     assert len(problems) == 1
     assert "swe_sdk.aio" in str(problems[0])
+
+
+def frames(error: BaseException) -> list[str]:
+    """The functions that a traceback goes through."""
+    return [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+
+
+def test_an_error_of_the_caller_has_no_frames_of_ours_around_it() -> None:
+    with pytest.raises(errors.UnknownProvider) as caught:
+        swe.Sandbox(provider="lcoal").start()
+    assert frames(caught.value)[1:] in (["start", "call"], ["start"])
+    with pytest.raises(errors.InputError) as caught:
+        swe.open_run("/nowhere")
+    assert frames(caught.value)[1:] in (["call"], [])
+
+
+def test_any_other_error_says_where_it_was_but_not_how_it_came_through_the_loop() -> None:
+    async def breaks() -> None:
+        {}["x"]
+
+    with pytest.raises(KeyError) as caught:
+        blocking(breaks)()
+    assert frames(caught.value)[-1] == "breaks"
+    assert not {"run_and_tell", "_call_func", "result"} & set(frames(caught.value))
 
 
 def test_a_blocking_call_costs_less_than_a_millisecond() -> None:

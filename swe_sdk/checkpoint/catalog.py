@@ -23,7 +23,7 @@ from swe_sdk.checkpoint.retention import Candidate
 from swe_sdk.errors import CheckpointError
 from swe_sdk.files import write_atomic
 from swe_sdk.model.record import Record
-from swe_sdk.store.checkpoints import COMPLETE, DETAILS, RELEASED, Details, Saved, folders, look_at
+from swe_sdk.store.checkpoints import COMPLETE, DETAILS, RELEASED, Details, Saved, folders, look_at, series_of
 
 
 class BadCheckpoint(UserWarning):
@@ -79,14 +79,15 @@ def read(path: Path) -> GymCheckpoint:
     return checkpoint
 
 
-def listing(directory: Path) -> list[Saved]:
-    """All checkpoints, in the order in which they were saved; a folder by another name is none."""
-    return sorted(map(look_at, folders(directory)), key=lambda one: (one.details.number, one.checkpoint_id))
+def listing(directory: Path, series: str | None = None) -> list[Saved]:
+    """All checkpoints (of a series), in the order in which they were saved; a folder by another name is none."""
+    chosen = (path for path in folders(directory) if series is None or series_of(path.name) == series)
+    return sorted(map(look_at, chosen), key=lambda one: (one.details.number, one.checkpoint_id))
 
 
-def newest(directory: Path) -> Path | None:
+def newest(directory: Path, series: str | None = None) -> Path | None:
     """The newest complete checkpoint that can be read whole; damaged ones are skipped with a warning."""
-    for saved in reversed(listing(directory)):
+    for saved in reversed(listing(directory, series)):
         if saved.status != "complete":
             continue
         try:
@@ -98,11 +99,11 @@ def newest(directory: Path) -> Path | None:
     return None
 
 
-def candidates(directory: Path) -> list[Candidate]:
+def candidates(directory: Path, series: str | None = None) -> list[Candidate]:
     """The complete ones, for a retention policy."""
     return [
         Candidate(checkpoint_id=one.checkpoint_id, number=one.details.number, score=one.details.score)
-        for one in listing(directory)
+        for one in listing(directory, series)
         if one.status == "complete"
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from swe_sdk.checkpoint.waiting import Clock
 from swe_sdk.errors import CheckpointError, CoordinationError
 from swe_sdk.model.ids import new_id
 from swe_sdk.model.record import Record
-from swe_sdk.store.checkpoints import Details, Saved
+from swe_sdk.store.checkpoints import WHOLE_RUN, Details, Saved
 
 _log = logging.getLogger("swe_sdk.checkpoint")
 RENEW_S, RENEW_AT_LEAST_S = 10.0, 0.01
@@ -52,11 +52,14 @@ class CheckpointController:
         *,
         retention: Retention | None = None,
         settings: ControllerSettings | None = None,
+        series: str = WHOLE_RUN,
         clock: Clock = time.time,
     ) -> None:
         if not directory.is_absolute():
             raise ValueError(f"the directory of checkpoints must be absolute: {directory}")
         self.coordinator = coordinator
+        self.series = series
+        """How the ids of its checkpoints begin; those of other series below the same directory are not touched."""
         self.directory = directory
         self.retention = retention or Retention()
         self.settings = settings or ControllerSettings()
@@ -64,6 +67,8 @@ class CheckpointController:
         """What came of the last release; what failed is freed with the next one."""
         self.on_saved: Callable[[Saved], None] = lambda _saved: None
         """Hears of each checkpoint when it is complete, before anything that only older ones need is freed."""
+        self.before_release: Callable[[Saved], Awaitable[None]] | None = None
+        """Awaited after that, while everything goes on, and before older ones are dropped; must not raise."""
         self._clock = clock
         self._lock = anyio.Lock()
         self._restored: str | None = None
@@ -73,7 +78,7 @@ class CheckpointController:
 
     async def checkpoints(self) -> list[Saved]:
         """All of them, in the order in which they were saved."""
-        return await to_thread.run_sync(catalog.listing, self.directory)
+        return await to_thread.run_sync(catalog.listing, self.directory, self.series)
 
     # -- save -------------------------------------------------------------------------------------------------------
 
@@ -108,7 +113,7 @@ class CheckpointController:
         """
         async with self._lock:
             number = 1 + max((one.details.number for one in await self.checkpoints()), default=0)
-            checkpoint_id = f"checkpoint-{number:06d}-{new_id('c')[2:8]}"
+            checkpoint_id = f"{self.series}-{number:06d}-{new_id('c')[2:8]}"
             path = self.directory / checkpoint_id
             try:
                 details = await self._save(checkpoint_id, number, score)
@@ -119,6 +124,8 @@ class CheckpointController:
             self._restored = None
             saved = Saved(checkpoint_id=checkpoint_id, path=str(path), details=details, status="complete")
             self.on_saved(saved)
+            if self.before_release is not None:
+                await self.before_release(saved)
             await self._release(await self._to_keep())
             return saved
 
@@ -204,7 +211,7 @@ class CheckpointController:
         """
         async with self._lock:
             if checkpoint_id is None:
-                path = await to_thread.run_sync(catalog.newest, self.directory)
+                path = await to_thread.run_sync(catalog.newest, self.directory, self.series)
             else:
                 path = self.directory / checkpoint_id
             if path is None:
@@ -232,12 +239,12 @@ class CheckpointController:
             return await self._release(frozenset(keep))
 
     async def _to_keep(self) -> frozenset[str]:
-        complete = await to_thread.run_sync(catalog.candidates, self.directory)
+        complete = await to_thread.run_sync(catalog.candidates, self.directory, self.series)
         return kept(complete, self.retention, needed=[self._restored] if self._restored else [])
 
     async def _release(self, keep: frozenset[str]) -> Released:
         """First nobody can restore the dropped ones any more, then what they needed goes, then their records."""
-        complete = await to_thread.run_sync(catalog.candidates, self.directory)
+        complete = await to_thread.run_sync(catalog.candidates, self.directory, self.series)
         dropped = [self.directory / one.checkpoint_id for one in complete if one.checkpoint_id not in keep]
         for path in dropped:
             await to_thread.run_sync(catalog.mark_released, path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
@@ -102,6 +103,10 @@ class RunConfig(Record):
     """... every n-th, ..."""
     keep_best: int = Field(default=0, ge=0)
     """... and those at which the mean reward was highest. None is kept once the run is finished."""
+    snapshot_share: Path | None = None
+    """A folder that all nodes see, to which snapshots of checkpoints are copied; None = they stay on their nodes."""
+    checkpoint_wait_s: Seconds = 60.0
+    """How long a rollout waits for a place on the node that has its snapshot, before it goes elsewhere."""
 
     patch_mode: Literal["worktree", "committed"] = "worktree"
     """``worktree``: what the files are; ``committed``: what the agent has committed."""

@@ -18,7 +18,7 @@ TABLES: Mapping[str, Mapping[str, Style]] = {
     "mask-group": palette.MASK_GROUP,
     "budget": palette.BUDGET,
     "stage": palette.STAGE,
-    "grade-stage": palette.GRADE_STAGE,
+    "timing": palette.TIMING,
     "snapshot": palette.SNAPSHOT,
     "checkpoint": palette.CHECKPOINT,
     "health": palette.HEALTH,

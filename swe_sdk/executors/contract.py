@@ -26,6 +26,15 @@ from swe_sdk.model.policy import FailureKind
 from swe_sdk.model.record import Record
 
 
+class Near(Record):
+    """Where a job should run."""
+
+    node: str
+    """As :attr:`NodeInfo.id` has it."""
+    wait_s: float = Field(ge=0)
+    """How long to wait for a place there."""
+
+
 class Job(Record):
     """Something to be done somewhere."""
 
@@ -39,6 +48,8 @@ class Job(Record):
     """Jobs of equal key have equal results; None = equal to no other."""
     deadline_s: float | None = Field(default=None, gt=0)
     """Seconds of work, from when it has begun; it is cancelled then, and has failed."""
+    near: Near | None = None
+    """Run it there; ``unplaced`` where that cannot be in time. An executor that cannot choose runs it anywhere."""
 
 
 class JobError(Record):
@@ -56,8 +67,9 @@ class JobResult(Record):
     """What came of a job."""
 
     id: str
-    state: Literal["done", "failed", "lost"]
-    """``lost``: nobody knows how far it came, because its worker died or was told to stop."""
+    state: Literal["done", "failed", "lost", "unplaced"]
+    """``lost``: nobody knows how far it came, because its worker died or was told to stop. ``unplaced``: it has not
+    begun, since it was to run ``near`` a node that gave it no place."""
     output: Any = None
     """What the work returned, where it is done."""
     reusable: bool = True
@@ -85,6 +97,8 @@ class NodeInfo(Record):
     pid: int
     state: str
     """Its state directory, with the environments, images and boxes of its machine."""
+    id: str = ""
+    """Of that machine and directory (:func:`swe_sdk.sandbox.node.node_id`): what was kept there is found there."""
     slots: int
     """How many jobs it runs at a time."""
     sdk_version: str = ""
@@ -112,6 +126,10 @@ class Pool(Protocol):
     def nodes(self) -> list[NodeInfo]:
         """Who carries out jobs at the moment."""
 
+    @property
+    def shares_files(self) -> bool:
+        """Whether all nodes see the folders of who gives the jobs, by the same paths."""
+
 
 @runtime_checkable
 class Executor(Protocol):
@@ -126,6 +144,12 @@ class Executor(Protocol):
 
         Raises ``PrerequisiteError`` where the engine is not installed or cannot be reached.
         """
+
+
+def unplaced(job: Job, reason: str) -> JobResult:
+    """The result of a job that was to run on a certain node."""
+    error = JobError(type="Unplaced", message=reason, kind="lost_worker")
+    return JobResult(id=job.id, state="unplaced", error=error, reusable=False)
 
 
 def lost(job: Job, reason: str, *, node: str = "", seconds: float = 0.0) -> JobResult:

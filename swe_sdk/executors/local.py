@@ -13,12 +13,13 @@ import anyio
 from pydantic import Field
 
 from swe_sdk import __version__, paths
-from swe_sdk.executors.contract import Job, JobResult, NodeInfo
+from swe_sdk.executors.contract import Job, JobResult, NodeInfo, unplaced
 from swe_sdk.executors.place import Place, open_place
 from swe_sdk.executors.work import carry_out
 from swe_sdk.grading.batch import default_limit
 from swe_sdk.grading.single_flight import FlightCancelled, SingleFlight
 from swe_sdk.model.record import Record
+from swe_sdk.sandbox.node import node_id
 
 _log = logging.getLogger(__name__)
 
@@ -51,6 +52,8 @@ class LocalPool:
 
     async def run(self, job: Job) -> JobResult:
         """The result of a job, or that of an equal one under way."""
+        if job.near is not None and job.near.node != node_id():
+            return unplaced(job, f"the node {job.near.node} is another one")
         if job.key is None:
             return await self._carry_out(job)
         try:
@@ -70,6 +73,11 @@ class LocalPool:
         """This process."""
         return [this_node(self._place.node, self._slots)]
 
+    @property
+    def shares_files(self) -> bool:
+        """Always."""
+        return True
+
     async def _carry_out(self, job: Job) -> JobResult:
         async with self._limiter:
             return await carry_out(job, self._place)
@@ -82,6 +90,7 @@ def this_node(node: str, slots: int) -> NodeInfo:
         host=platform.node(),
         pid=os.getpid(),
         state=str(paths.state_dir()),
+        id=node_id(),
         slots=slots,
         sdk_version=__version__,
     )

@@ -71,5 +71,11 @@ async def opened(executor: ExecutorLike, *, limit: int | None = None) -> AsyncIt
     if isinstance(executor, Pool):
         yield executor
         return
+    failure: Exception | None = None
     async with executor.open() as pool:
-        yield pool
+        try:
+            yield pool
+        except Exception as error:  # noqa: BLE001  raised below, where no group is put around it
+            failure = error
+    if failure is not None:
+        raise failure

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 import anyio
+from pydantic_core import from_json
 
 from swe_sdk.errors import InputError, SweError
 from swe_sdk.executors.contract import Done, Job, JobError, JobResult
@@ -44,7 +45,7 @@ async def carry_out(job: Job, place: Place) -> JobResult:
         if deadline.cancelled_caught:
             raise TimeoutError(f"the job was not over after {job.deadline_s:g} s")
         output, reusable = output if isinstance(output, Done) else (output, True)
-        json.dumps(output)
+        from_json(json.dumps(output))  # what cannot be read again would end the process that has to send it
     except Exception as error:  # noqa: BLE001  # the boundary: no job may stop the others
         return JobResult(
             id=job.id,
@@ -68,8 +69,13 @@ def _described(error: Exception) -> JobError:
     leaf = first_leaf(error)
     return JobError(
         type=type(leaf).__name__,
-        message=str(leaf),
+        message=_encodable(str(leaf)),
         kind=classify(leaf, "admission").kind,
-        remedy=leaf.remedy if isinstance(leaf, SweError) else "",
-        traceback="".join(traceback.format_exception(error))[-_TRACEBACK_CHARACTERS:],
+        remedy=_encodable(leaf.remedy) if isinstance(leaf, SweError) else "",
+        traceback=_encodable("".join(traceback.format_exception(error))[-_TRACEBACK_CHARACTERS:]),
     )
+
+
+def _encodable(text: str) -> str:
+    """An error may name a file, and that may be text which no encoding knows."""
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -100,8 +100,9 @@ class Outcome(Shown, Record):
         yield None, one_line(self.instance_id)
         yield None, self.status
         yield "reward", self.reward
-        yield "tests", self.counts
-        if self.mask is not None:
+        if self.mask is None:
+            yield "tests", self.counts
+        else:
             yield "mask", f"{self.mask.kind} in {self.mask.stage}"
         if self.reason:
             yield "reason", one_line(self.reason, 300)

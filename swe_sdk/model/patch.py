@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from functools import cached_property
 
+from swe_sdk.errors import InputError
 from swe_sdk.model.diff import PatchedFile, patched_files
 from swe_sdk.model.record import Record
 from swe_sdk.shown import Shown
@@ -25,10 +26,11 @@ class Patch(Shown, Record):
 
         Text is encoded as UTF-8 with surrogate escapes, so that text read that way from a file of any encoding gives
         back its bytes. A missing final newline is added and reported: ``git apply`` refuses a patch without one.
+        ``InputError`` for anything else.
         """
         if isinstance(value, Patch):
             return value
-        data = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value or b""
+        data = _as_bytes(value)
         if data and not data.endswith(b"\n"):
             return cls(data=data + b"\n", repairs=("final_newline_added",))
         return cls(data=data)
@@ -61,6 +63,17 @@ class Patch(Shown, Record):
 
     def __repr__(self) -> str:
         return f"Patch({len(self.data)} bytes, {len(self.files)} files, sha256={self.sha256[:12]})"
+
+
+def _as_bytes(value: object) -> bytes:
+    if value is None:
+        return b""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape")
+    if not isinstance(value, bytes):
+        remedy = "give text, bytes or a Patch; of a file, path.read_bytes()"
+        raise InputError(f"{value!r:.200} is no patch", remedy=remedy)
+    return value
 
 
 EMPTY_PATCH = Patch(data=b"")

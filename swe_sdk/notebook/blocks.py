@@ -90,9 +90,11 @@ class Pre:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """Lines of a unified diff of one file."""
+    """Lines of a unified diff of one file, the first of them its header."""
 
     lines: Sequence[str]
+    header: int = 0
+    """How many lines that is: up to the first ``@@``."""
 
 
 @dataclass(frozen=True, slots=True)

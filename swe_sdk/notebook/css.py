@@ -12,7 +12,8 @@ from swe_sdk.notebook.palette import PAGES
 
 _DARK_PAGES = (
     '[data-jp-theme-light="false"]',  # JupyterLab, Notebook 7, nbconvert
-    '[data-vscode-theme-kind*="dark"]',
+    '[data-vscode-theme-kind="vscode-dark"]',
+    '[data-vscode-theme-kind="vscode-high-contrast"]',  # the light one is vscode-high-contrast-light
     '[data-md-color-scheme="slate"]',  # mkdocs-material
     '[theme="dark"]',  # Colab
 )
@@ -20,12 +21,11 @@ _DARK_PAGES = (
 # The class stands thrice, so that it weighs more than what notebooks say of all tables.
 _RULES = """
 .swe{--ink:var(--jp-content-font-color1,var(--vscode-foreground,inherit));
---soft:var(--jp-content-font-color2,var(--vscode-descriptionForeground,LIGHT_MUTED));
+--soft:var(--jp-content-font-color2,color-mix(in srgb,currentColor 75%,transparent));
 --line:var(--jp-border-color2,var(--vscode-widget-border,rgba(128,128,128,.35)));
 --wash:rgba(128,128,128,.1);--add:rgba(31,174,116,.16);--cut:rgba(217,101,10,.16);
 --mono:var(--jp-code-font-family,var(--vscode-editor-font-family,ui-monospace,monospace));
 color:var(--ink);font-size:13px;line-height:1.45;max-width:1100px;padding:2px 0;overflow-x:auto}
-DARK_PAGE{--soft:var(--jp-content-font-color2,var(--vscode-descriptionForeground,DARK_MUTED))}
 .swe .t{font-size:14px;margin:2px 0 4px}
 .swe .s{color:var(--soft)}
 .swe .b{color:var(--l);font-weight:600;white-space:nowrap}
@@ -46,7 +46,7 @@ max-width:520px;font-weight:400;unicode-bidi:isolate;min-width:0}
 .swe.swe.swe th{color:var(--soft);font-weight:600;white-space:nowrap;padding-top:0}
 .swe.swe.swe td.n,.swe.swe.swe th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .swe.swe.swe td.k,.swe.swe.swe td.k code{white-space:nowrap}
-.swe.swe.swe tbody tr,.swe.swe.swe tbody tr:hover{background:none}
+.swe.swe.swe thead,.swe.swe.swe tr,.swe.swe.swe tr:hover{background:none}
 .swe .bar{display:flex;height:10px;border-radius:3px;overflow:hidden;background:var(--wash);max-width:560px;
 margin:5px 0 3px}
 .swe .bar>div,.swe .track>div{background:var(--l);min-width:2px;box-sizing:border-box}
@@ -76,8 +76,7 @@ background:none;min-height:0;font-weight:400;overflow-wrap:anywhere}
 def style_rules() -> str:
     """All rules, on one line."""
     light, dark = PAGES["light"], PAGES["dark"]
-    rules = _RULES.replace("LIGHT_MUTED", light.muted).replace("DARK_MUTED", dark.muted)
-    rules = rules.replace("LIGHT_PAGE", light.background).replace("DARK_PAPER", dark.background)
+    rules = _RULES.replace("LIGHT_PAGE", light.background).replace("DARK_PAPER", dark.background)
     return "".join(map(_for_dark_pages, rules.replace(",\n", ",").replace(";\n", ";").splitlines()))
 
 

@@ -97,37 +97,33 @@ STAGE: Mapping[str, Style] = {
 """The stages of a rollout, in their order."""
 
 _SET_UP, _PATCHING = _GREY, _SKY
-GRADE_STAGE: Mapping[str, Style] = {
+TIMING: Mapping[str, Style] = {
     "admission": _SET_UP.named("admission"),
     "environment": _SET_UP.named("environment"),
     "create": _SET_UP.named("create"),
     "reset": _PATCHING.named("reset"),
     "apply": _PATCHING.named("apply"),
+    "restore": _PATCHING.named("restore"),
     "test_patch": _PATCHING.named("test_patch"),
     "prelude": _PATCHING.named("prelude"),
     "tests": _GREEN.named("tests"),
-    "parse": _BROWN.named("parse"),
-    "teardown": _INK.named("teardown"),
-}
-"""The stages of a grade, in their order; neighbours of one kind share a colour."""
-
-TIMING: Mapping[str, Style] = {
-    **{name: GRADE_STAGE[name] for name in ("admission", "environment", "create", "reset", "apply")},
-    "restore": _PATCHING.named("restore"),
-    **{name: GRADE_STAGE[name] for name in ("test_patch", "prelude", "tests")},
     "results": _BROWN.named("results"),
-    "parse": GRADE_STAGE["parse"],
+    "parse": _BROWN.named("parse"),
     "second_run": _GREEN.named("second_run"),
     "control": _GREEN.named("control"),
-    "teardown": GRADE_STAGE["teardown"],
+    "teardown": _INK.named("teardown"),
 }
-"""What ``Outcome.timings_s`` counts: the stages, and the parts of them that are timed by themselves."""
+"""What ``Outcome.timings_s`` counts, in order: the stages of a grade, and their parts that are timed by themselves.
+
+Neighbours of one kind share a colour.
+"""
+_PARTS_OF_STAGES = ("restore", "results", "second_run", "control")
 
 MASK_STAGE: Mapping[str, Style] = {
     "seed": STAGE["seed"],
     "agent": STAGE["invoke_agent"].named("agent"),
     "close_agent": STAGE["close_agent"],
-    **GRADE_STAGE,
+    **{name: style for name, style in TIMING.items() if name not in _PARTS_OF_STAGES},
     "verify": STAGE["verify"],
     "return": STAGE["return"],
 }

@@ -108,7 +108,8 @@ class _Page:
         return joined(title, element("pre", *lines, class_="w" if pre.wrap else None), rest)
 
     def _diff(self, diff: Diff) -> Html:
-        lines = list(self._fitting(map(_diff_line, diff.lines[:_DIFF_LINES])))
+        shown = enumerate(diff.lines[:_DIFF_LINES])
+        lines = list(self._fitting(_diff_line(line, is_header=at < diff.header) for at, line in shown))
         return joined(element("pre", *lines), _more(len(diff.lines) - len(lines), "line"))
 
     def _bar(self, bar: Bar) -> Html:
@@ -220,8 +221,8 @@ def _pre_line(line: str) -> Html:
 _SIGNS = {"+": "p", "-": "m", "@": "h"}
 
 
-def _diff_line(line: str) -> Html:
-    return element("span", clipped(line, _LINE), "\n", class_=_SIGNS.get(line[:1], "c"))
+def _diff_line(line: str, *, is_header: bool) -> Html:
+    return element("span", clipped(line, _LINE), "\n", class_="h" if is_header else _SIGNS.get(line[:1], "c"))
 
 
 def _more(count: int, what: str = "") -> Html:

@@ -27,9 +27,9 @@ _NOTE = 100
 
 
 @contextmanager
-def drawn_steps(place: Place) -> Iterator[Callable[[str], None]]:
+def drawn_steps(place: Place, of: str) -> Iterator[Callable[[str], None]]:
     """Call what it gives with each step; the line goes, or says how long it took, when the block ends."""
-    line = _Cell() if place == "notebook" else _Terminal()
+    line = _Cell(of) if place == "notebook" else _Terminal()
     try:
         yield line.say
     except BaseException:
@@ -41,7 +41,8 @@ def drawn_steps(place: Place) -> Iterator[Callable[[str], None]]:
 class _Cell:
     """A line in the output of the cell that called."""
 
-    def __init__(self) -> None:
+    def __init__(self, of: str) -> None:
+        self._of = of
         self._started = time.monotonic()
         self._next = 0.0
         self._last = ""
@@ -56,11 +57,11 @@ class _Cell:
     def end(self, status: str) -> None:
         if self._handle is not None:
             took = seconds(time.monotonic() - self._started)
-            self._show(status, f"ready after {took}" if status == "resolved" else f"{self._last}, after {took}")
+            self._show(status, f"took {took}" if status == "resolved" else f"{self._last}, after {took}")
 
     def _show(self, status: str, text: str) -> None:
-        title = (Badge(STATUS[status], "environment"), " ", Word(clipped(text, _NOTE), "muted"))
-        bundle = {"text/html": render_html(View(title)), "text/plain": f"environment: {text}"}
+        title = (Badge(STATUS[status], self._of), " ", Word(clipped(text, _NOTE), "muted"))
+        bundle = {"text/html": render_html(View(title)), "text/plain": f"{self._of}: {text}"}
         if self._handle is None:
             self._handle = import_module("IPython.display").display(bundle, raw=True, display_id=True)
         else:

@@ -19,6 +19,8 @@ _ENCODED = "model_patch_base64"
 _SHAPE = f'a prediction is {{"instance_id": ..., "{_TEXT}": text or null}}, or has {_ENCODED}'
 
 PatchLike = Patch | bytes | str | None
+_OWN = ("gold", "empty", "wrong")
+"""Patches that tasks bring along."""
 Predictions = str | Path | Mapping[str, PatchLike] | Iterable[Mapping[str, Any]]
 
 
@@ -34,7 +36,7 @@ def load_predictions(source: Predictions, tasks: Iterable[Task]) -> dict[str, Pa
     Raises :class:`~swe_sdk.errors.PredictionsError`, which names the line.
     """
     known = {task.instance_id: task for task in tasks}
-    if isinstance(source, str) and source in ("gold", "empty", "wrong"):
+    if isinstance(source, str) and source in _OWN:
         return {name: _own_patch(task, source) for name, task in known.items()}
     found: dict[str, Patch] = {}
     places: dict[str, str] = {}
@@ -59,6 +61,8 @@ def _own_patch(task: Task, kind: str) -> Patch:
 
 
 def _located(source: Any) -> Iterator[Located]:
+    if isinstance(source, str) and not (Path(source).suffix or Path(source).exists()):
+        raise PredictionsError(f"{source!r} names neither patches nor a file", remedy=did_you_mean(source, _OWN))
     if isinstance(source, str | Path):
         return read_rows(Path(source), PredictionsError)
     if isinstance(source, Mapping):

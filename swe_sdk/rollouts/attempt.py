@@ -70,6 +70,7 @@ async def _outcome(course: Course) -> Outcome:
             provider=course.job.shared.provider.name,
             restored_from=course.start.checkpoint_id if course.start else None,
             boundary=course.start.next if course.start else None,
+            restart_reason=course.restart_reason,
         )
         outcome = await _travel(course)
     except Exception as error:  # noqa: BLE001  # the boundary: whatever goes wrong becomes an outcome
@@ -114,6 +115,7 @@ async def _work(course: Course) -> None:
                 place = await _open(course, stack, workplace(job, lent, course.start, course.flags))
                 session = await model_session(course, stack, place)
                 course.base_commit = place.lent.prepared.base_commit
+                course.environment_key = place.lent.prepared.key
             if course.start is None or course.start.next != "close_agent":
                 await course.boundary("invoke_agent")
                 async with course.within("invoke_agent"):

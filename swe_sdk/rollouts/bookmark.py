@@ -46,5 +46,7 @@ class Bookmark(Record):
     """Of the agent's sandbox at this boundary."""
     base_commit: str | None = None
     """What patches of that sandbox are taken against."""
+    environment_key: str | None = None
+    """The environment that it was made of: on another machine, that must be the same. None in older bookmarks."""
     checkpoint_id: str | None = None
     """The checkpoint that it was read from."""

@@ -46,6 +46,7 @@ class Course:
         self.outcome: Outcome | None = start.outcome if start else None
         self.agent_state: dict[str, Any] | None = start.agent_state if start else None
         self.base_commit: str | None = start.base_commit if start else None
+        self.environment_key: str | None = start.environment_key if start else None
         self.lent: Lent | None = None
         self.model: ModelSession | None = None
         job.live.attempt, job.live.meter, job.live.provider = number, self.meter, job.shared.provider
@@ -98,7 +99,14 @@ class Course:
             patch=self.patch,
             outcome=self.outcome,
             base_commit=self.base_commit,
+            environment_key=self.environment_key,
         )
+
+    @property
+    def restart_reason(self) -> str:
+        """Why it starts over, though a checkpoint holds it; of the first attempt that does."""
+        planned = self.job.planned
+        return planned.restart_reason if self.number == planned.attempt and self.start is None else ""
 
     @property
     def model_usage(self) -> ModelUsage | None:

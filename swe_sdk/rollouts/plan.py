@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from swe_sdk.model.budget import Budget
 from swe_sdk.model.task import Task
@@ -22,6 +22,16 @@ class Planned:
     """None = that of the run."""
     start: Bookmark | None = None
     """Where it goes on; its budget and its attempt are no part of that."""
+    restart_reason: str = ""
+    """Why it does not go on, though a checkpoint holds it."""
+
+    def going_on(self, mark: Bookmark) -> Planned:
+        """From a bookmark, with what is left of its budget."""
+        return replace(self, start=mark, budget=mark.budget, attempt=max(self.attempt, mark.attempt + 1))
+
+    def starting_over(self, reason: str) -> Planned:
+        """From the beginning, though it is held."""
+        return replace(self, start=None, budget=None, restart_reason=reason)
 
     @property
     def rollout_id(self) -> str:

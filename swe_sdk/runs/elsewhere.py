@@ -17,8 +17,9 @@ import anyio
 from anyio import to_thread
 from anyio.lowlevel import checkpoint
 
+from swe_sdk.checkpoint.snapshots.share import as_exporter
 from swe_sdk.errors import InputError, SandboxError, SweError
-from swe_sdk.executors.contract import Job, JobResult, Pool
+from swe_sdk.executors.contract import Job, JobResult, Near, Pool
 from swe_sdk.executors.lost import failure_of_job
 from swe_sdk.executors.make_ready import make_ready
 from swe_sdk.executors.provider_ref import provider_ref
@@ -32,9 +33,12 @@ from swe_sdk.rollouts.engine import queued_event
 from swe_sdk.rollouts.failures import POLICY_STAGES, failed_outcome, unrecorded_outcome
 from swe_sdk.rollouts.many import Planned
 from swe_sdk.rollouts.result import AttemptReport, RolloutResult
+from swe_sdk.runs.checkpoints.driver import DriverCheckpoints
+from swe_sdk.runs.checkpoints.keeping import Keeping
 from swe_sdk.runs.execute import Ending, Order, execute, ready_provider, started_event
 from swe_sdk.runs.model_way import require_model
 from swe_sdk.runs.worker import PUT_AWAY, ROLL_OUT, PutAwayOrder, RolloutOrder
+from swe_sdk.sandbox.registry import named_provider
 from swe_sdk.store.events import AttemptEnded, OutcomeReached, RolloutEnded
 from swe_sdk.store.index import open_index
 from swe_sdk.store.layout import artifact_folder, last_attempt, read_run
@@ -59,11 +63,16 @@ async def way_to_carry_out(order: Order, executor: ExecutorLike) -> AsyncIterato
     """
     if is_local(executor):
         async with ready_provider(order.setup) as provider:
+            if order.setup.config.snapshot_share is not None:
+                as_exporter(provider)
             yield partial(execute, order, provider)
     else:
         _require_portable(order)
         limit = order.setup.config.limit if isinstance(executor, str) else None
         async with opened(executor, limit=limit) as pool:
+            if order.setup.config.checkpoint_every_s is not None and not pool.shares_files:
+                remedy = "leave checkpoint_every out, or put the run on a shared file system (shared=True)"
+                raise InputError("checkpoints need a run directory that all nodes see", remedy=remedy)
             yield partial(_execute_on, order, pool)
 
 
@@ -76,11 +85,10 @@ def _require_portable(order: Order) -> None:
             f"the {' and the '.join(objects)} of this run are objects of this process, and workers have their own",
             remedy="give them by name, with their settings",
         )
-    if setup.config.checkpoint_every_s is not None:
-        remedy = "leave checkpoint_every out: what is unfinished after a crash starts over"
-        raise InputError("checkpoints need a run in one process", remedy=remedy)
     require_model(setup)
     provider_ref(setup.config.provider)
+    if setup.config.snapshot_share is not None and setup.config.provider != "auto":
+        as_exporter(named_provider(setup.config.provider))
     model, endpoint = setup.config.model, setup.endpoint
     key = None if endpoint is None or endpoint.api_key is None else endpoint.api_key.get_secret_value()
     if model is not None and key is not None and os.environ.get(model.api_key_env) != key:
@@ -97,11 +105,13 @@ async def _execute_on(order: Order, pool: Pool, writer: RunWriter, *, resumed: b
         ending = Ending(order, writer)
         with ending.told():
             spread = _Spread(order, pool, writer)
+            is_finished = False
             try:
                 ending.stopped = await spread.work(lambda result: ending.add(result, bar))
+                is_finished = ending.stopped is None
             finally:
                 with anyio.move_on_after(_PUT_AWAY_CAP_S, shield=True):
-                    await spread.put_away()
+                    await spread.put_away(is_finished=is_finished)
 
 
 class _Spread:
@@ -112,11 +122,15 @@ class _Spread:
         self._setup, self._config = order.setup, order.setup.config
         self._run = str(writer.path)
         self._identity = [self._run, read_run(writer.path).created_at]
+        self._checkpoints = DriverCheckpoints(writer, Keeping.of(self._config), order.afresh)
+        self._nodes: dict[str, str] = {}
+        """Who has the snapshots of rollouts that go on, at the beginning."""
         self._disk_is_full = self._has_unrecorded = False
 
     async def work(self, on_result: Callable[[RolloutResult], None]) -> str | None:
         """Until everything is finished (None), or why it was not: ``deadline``, ``no_space`` or ``unrecorded``."""
         await self._queue()
+        self._nodes = await self._checkpoints.begin(self._order.planned)
         with anyio.move_on_after(self._config.deadline_s) as deadline:
             await make_ready(
                 self._pool,
@@ -125,7 +139,7 @@ class _Spread:
             )
             try:
                 async with anyio.create_task_group() as group:
-                    for planned in self._order.planned:
+                    for planned in sorted(self._order.planned, key=lambda each: each.rollout_id not in self._nodes):
                         group.start_soon(self._one, planned, on_result, group.cancel_scope)
             except BaseExceptionGroup as errors:  # of on_result alone: for callers who never asked for a group
                 raise first_leaf(errors) from None
@@ -135,8 +149,10 @@ class _Spread:
             return "deadline"
         return "unrecorded" if self._has_unrecorded else None
 
-    async def put_away(self) -> None:
+    async def put_away(self, *, is_finished: bool) -> None:
         """Have the workers close their journals, and bring home what is not shared."""
+        if is_finished:
+            await self._checkpoints.let_go()
         order = PutAwayOrder(run=self._run).model_dump(mode="json")
         await self._pool.everywhere(Job(id="put the run away", work=PUT_AWAY, input=order))
         for node in self._pool.nodes():
@@ -144,6 +160,7 @@ class _Spread:
                 await self._pool.collect(node.node, self._run, ["events"])
             except (SweError, OSError):
                 continue  # its journal ends where it was copied last
+        await self._checkpoints.end("every rollout is finished" if is_finished else "")
 
     async def _queue(self) -> None:
         for number, planned in enumerate(self._order.planned):
@@ -164,8 +181,9 @@ class _Spread:
     async def _rolled_out(self, planned: Planned) -> RolloutResult:
         """A rollout to its end, by as many workers as it takes."""
         attempt, left = planned.attempt, self._config.retries
+        node = self._nodes.get(planned.rollout_id, "")
         while True:
-            answer = await self._pool.run(self._job(planned, attempt, left))
+            answer = await self._placed(partial(self._job, planned, attempt, left), node)
             failure = await self._failure(answer, planned)
             if failure is None:
                 return RolloutResult.model_validate(answer.output)
@@ -175,8 +193,18 @@ class _Spread:
             if left == 0 or mask is None or not mask.retryable or not result.is_recorded:
                 return result
             attempt, left = attempt + 1, left - 1
+            node = await self._checkpoints.node_of(planned.rollout_id)
 
-    def _job(self, planned: Planned, attempt: int, retries: int) -> Job:
+    async def _placed(self, job: Callable[..., Job], node: str) -> JobResult:
+        """What comes of a rollout at the node that has its snapshot or, where that gives it no place, anywhere."""
+        if not node:
+            return await self._pool.run(job())
+        answer = await self._pool.run(job(near=Near(node=node, wait_s=self._config.checkpoint_wait_s)))
+        if answer.state != "unplaced" or answer.error is None:
+            return answer
+        return await self._pool.run(job(missed=answer.error.message))
+
+    def _job(self, planned: Planned, attempt: int, retries: int, *, near: Near | None = None, missed: str = "") -> Job:
         order = RolloutOrder(
             run=self._run,
             plan=self._setup.plan,
@@ -184,9 +212,11 @@ class _Spread:
             sample=planned.sample,
             attempt=attempt,
             retries=retries,
+            missed=missed,
+            afresh=self._checkpoints.starts_over(planned.rollout_id),
         )
         key = content_key([*self._identity, planned.rollout_id])
-        return Job(id=planned.rollout_id, work=ROLL_OUT, input=order.model_dump(mode="json"), key=key)
+        return Job(id=planned.rollout_id, work=ROLL_OUT, input=order.model_dump(mode="json"), key=key, near=near)
 
     async def _failure(self, answer: JobResult, planned: Planned) -> Failure | None:
         """Why there is no answer, or none whose files are here; None where all is well."""

@@ -162,8 +162,9 @@ class Ending:
         if reason != "finished":
             why = f" ({message})" if message else ""
             count = f"{self._done} of {self._order.total} rollouts are finished, and kept"
-            path = shlex.quote(str(self._writer.path))
-            _log.warning("%s%s: %s. Go on with: swe-sdk resume %s", reason, why, count, path)
+            path = str(self._writer.path)
+            ways = f"swe.resume({path!r}), or: swe-sdk resume {shlex.quote(path)}"
+            _log.warning("%s%s: %s. Go on with %s", reason, why, count, ways)
 
 
 def started_event(order: Order, resumed: bool) -> RunStarted:

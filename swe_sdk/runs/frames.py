@@ -87,6 +87,8 @@ SNAPSHOTS = (
     Column("rollout_id", "text", "whose sandbox it is"),
     Column("attempt", "int", "of that rollout"),
     Column("provider", "text", "sandbox provider, which keeps it"),
+    Column("node", "text", "machine and cache folder that has it; empty where it is bound to none"),
+    Column("copied_to", "text", "folder of shared storage that has it too; empty where none does"),
     Column("size_bytes", "int", "what it takes up; missing where it was not measured"),
     Column("seconds", "float", "that it took to make it, in s"),
     Column("taken_at", "time", "when it was made"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from swe_sdk.errors import UnknownLog
 from swe_sdk.shown import Shown, neutral, one_line
 from swe_sdk.store.index import RunIndex
 from swe_sdk.store.rows import ArtifactRow
@@ -64,7 +65,7 @@ class Logs(Mapping[str, Log]):
 
     def __getitem__(self, name: str) -> Log:
         if name not in self._logs:
-            raise KeyError(f"{name!r}; there are {', '.join(self._logs) or 'none'}")
+            raise UnknownLog(name, self._logs)
         return self._logs[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -122,6 +122,11 @@ class Rollout(Shown):
         return self._index.attempts(self.id, run=self.row.run)
 
     @property
+    def restart_reason(self) -> str:
+        """Why the attempt that counts started over, though a checkpoint held the rollout; empty = it did not."""
+        return next((each.restart_reason for each in self.attempts if each.attempt == self.attempt), "")
+
+    @property
     def stages(self) -> list[StageRow]:
         """The stages of all attempts, with their seconds."""
         return self._index.stages(self.id, run=self.row.run)
@@ -143,7 +148,7 @@ class Rollout(Shown):
         return Logs(self._index, self._index.artifacts(self.id, run=self.row.run, attempt=attempt))
 
     def log(self, name: str) -> Log:
-        """One file, by its name or the end of it (``test.log``); the last one where several end so. ``KeyError``."""
+        """One file, by its name or the end of it (``test.log``); the last one where several end so. ``UnknownLog``."""
         logs = self.logs
         return logs[next((each for each in reversed(list(logs)) if each == name or each.endswith(f"/{name}")), name)]
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypedDict
 
 from pydantic import BaseModel, SecretStr, ValidationError
@@ -22,18 +20,13 @@ from swe_sdk.executors.provider_ref import provider_on
 from swe_sdk.executors.registry import require_executor
 from swe_sdk.model.budget import Budget
 from swe_sdk.model.policy import Policy
-from swe_sdk.model.task import Task
-from swe_sdk.recipes.dataset import load_tasks
 from swe_sdk.recipes.taskset import TaskSet
 from swe_sdk.rollouts.settings import RolloutSettings, RunLimits
 from swe_sdk.runs.folder import RunPlan
-from swe_sdk.runs.given import listed_tasks, require_given
+from swe_sdk.runs.given import TasksLike, given_tasks, require_given
 from swe_sdk.runs.remote_verifier import require_url
 from swe_sdk.sandbox.contract import Limits, SandboxProvider
 from swe_sdk.sandbox.registry import named_provider
-
-TasksLike = Iterable[Task] | Task | Path | str
-"""Tasks, one task, or where they can be loaded from."""
 
 
 @dataclass(frozen=True)
@@ -123,11 +116,7 @@ def from_plan(
 
 def task_set(tasks: TasksLike) -> TaskSet:
     """Tasks in whatever form they come; ``InputError`` where there are none, or two share an id."""
-    if isinstance(tasks, str | Path):
-        tasks = load_tasks(tasks)
-    loaded = (
-        tasks if isinstance(tasks, TaskSet) else TaskSet(listed_tasks([tasks] if isinstance(tasks, Task) else tasks))
-    )
+    loaded = given_tasks(tasks)
     if not loaded:
         raise InputError("there are no tasks to run", remedy="give at least one")
     if len(set(loaded.ids)) != len(loaded):

@@ -27,10 +27,10 @@ from swe_sdk.runs.checkpoints.places import require_original
 from swe_sdk.runs.elsewhere import way_to_carry_out
 from swe_sdk.runs.execute import OnResult, Order
 from swe_sdk.runs.folder import RunPlan, is_half_made, never_began, save_plan
-from swe_sdk.runs.given import require_given
+from swe_sdk.runs.given import TasksLike, require_given
 from swe_sdk.runs.lock import held_run
 from swe_sdk.runs.run import Run
-from swe_sdk.runs.setup import Setup, TasksLike, from_plan, set_up
+from swe_sdk.runs.setup import Setup, from_plan, set_up
 from swe_sdk.sandbox.contract import SandboxProvider
 from swe_sdk.store.layout import is_run, last_attempt, make_run
 from swe_sdk.store.rows import RolloutRow

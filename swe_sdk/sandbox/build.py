@@ -95,19 +95,23 @@ async def sources(box: Box, environment: SourceEnvironment, settings: dict[str, 
 
 
 async def stop_everything(box: Box) -> None:
-    """A daemon that a build left behind would keep its layer from being frozen."""
+    """A daemon that a build left behind would keep its layer from being frozen.
+
+    One by one: a remote box has processes of its system's own, which a signal to all of them would end as well.
+    """
     deadline = anyio.current_time() + STOP_TIMEOUT_S
-    while await _something_runs(box) and anyio.current_time() < deadline:
-        await box.exec("kill -9 -1 2>/dev/null; exit 0", cwd="/", timeout_s=STOP_TIMEOUT_S)
+    while (running := await _running(box)) and anyio.current_time() < deadline:
+        await box.exec(f"kill -9 {running} 2>/dev/null; exit 0", cwd="/", timeout_s=STOP_TIMEOUT_S)
         await anyio.sleep(0.02)
 
 
-async def _something_runs(box: Box) -> bool:
-    """False as well where the box cannot say."""
+async def _running(box: Box) -> str:
+    """The numbers of its processes; none as well where the box cannot say."""
     try:
-        return isinstance(box, SupportsProcesses) and bool(await box.processes())
+        processes = await box.processes() if isinstance(box, SupportsProcesses) else []
     except CapabilityMissing:
-        return False
+        return ""
+    return " ".join(str(process.pid) for process in processes)
 
 
 async def _unpack_sdist(box: Box, sdist: SdistSource, workdir: str, settings: dict[str, str]) -> None:

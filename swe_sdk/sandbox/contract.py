@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import posixpath
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Protocol, TypedDict, runtime_checkable
+from typing import Any, Literal, Protocol, TypedDict, runtime_checkable
 
 from pydantic import Field, field_validator
 
@@ -28,8 +28,20 @@ from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.model.record import Record
 from swe_sdk.shown import Shown
 
-Capability = Literal["snapshots", "pause", "streaming", "listen", "processes", "build", "open_network"]
+Capability = Literal[
+    "snapshots",
+    "pause",
+    "streaming",
+    "listen",
+    "processes",
+    "build",
+    "open_network",
+    "export",
+    "remote_snapshots",
+]
 """``build``: sources can be built into environments here (snapshots and a network during the build).
+``export``: its snapshots can be copied to another machine, see :class:`SupportsExport`.
+``remote_snapshots``: its snapshots lie with a service, and every machine that reaches that can fork them.
 ``open_network``: its boxes have a network whatever their spec says, and whoever set it up has accepted that."""
 BoxStatus = Literal["running", "paused", "stopped", "lost"]
 Network = Literal["none", "host"]
@@ -245,6 +257,37 @@ class SupportsSnapshots(Protocol):
 
     async def snapshots(self) -> list[Snapshot]:
         """All snapshots on this machine."""
+
+
+class SnapshotParts(Record):
+    """What a snapshot is made of, as its provider takes it apart."""
+
+    parts: tuple[str, ...]
+    """From the top down. A part never changes, and its name is given to no other one of that machine."""
+    facts: dict[str, Any] = Field(default_factory=dict)
+    """What else it takes to put it together again; plain data, for the same kind of provider."""
+
+
+PartSource = Callable[[str], Awaitable[Path]]
+"""Gives a file that a part was exported into, once it is sure what that holds."""
+
+
+@runtime_checkable
+class SupportsExport(Protocol):
+    """A provider whose snapshots can be copied to another machine: in parts, which snapshots may share."""
+
+    async def parts_of(self, snapshot_id: str) -> SnapshotParts:
+        """What there is to copy. ``SnapshotNotFound``; ``CapabilityMissing`` where this one cannot be."""
+
+    async def export_part(self, part: str, file: Path) -> None:
+        """Write a part into a file. ``NoSpace``, ``TransferFailed``, or ``SnapshotNotFound`` where it is gone."""
+
+    async def import_snapshot(self, snapshot_id: str, made_of: SnapshotParts, fetch: PartSource) -> Snapshot:
+        """A snapshot by that id, of parts by the names that they are to have here.
+
+        Names must say what is in them: one that is there already is not fetched. ``CapabilityMissing`` where it does
+        not fit this machine, ``NoSpace``, ``TransferFailed``, or what ``fetch`` raises; nothing is left of it then.
+        """
 
 
 class Toolchain(Record):

@@ -55,7 +55,7 @@ async def prepare(
             reset_to=environment.base,
         )
     if "build" not in provider.capabilities or not isinstance(provider, SupportsBuild):
-        raise CapabilityMissing(f"the provider {provider.name!r} cannot build sources", remedy="use --provider local")
+        raise CapabilityMissing(f"the provider {provider.name!r} cannot build sources", remedy="use provider 'local'")
     return await _Builder(provider, environment, on_progress or (lambda _text: None)).prepare()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import secrets
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -18,7 +17,6 @@ from swe_sdk.errors import InputError
 from swe_sdk.model.environment import check_variables
 from swe_sdk.model.exec_result import ExecResult, ExecStatus
 from swe_sdk.sandbox.boxside import frames
-from swe_sdk.sandbox.boxside.processes import COOKIE
 from swe_sdk.sandbox.contract import OnOutput, Stream
 from swe_sdk.sandbox.output import HeadTail
 from swe_sdk.sandbox.waiting import Readers
@@ -127,11 +125,16 @@ def _message(request: ExecRequest) -> frames.Message:
         "op": "exec",
         "argv": list(request.argv),
         "cwd": request.cwd,
-        "env": {**request.env, COOKIE: secrets.token_hex(8)},
+        "env": variables(request),
     }
     if request.run_as is not None:
         message |= {"uid": request.run_as.uid, "gid": request.run_as.gid, "groups": list(request.run_as.groups)}
     return message
+
+
+def variables(request: ExecRequest) -> list[str]:
+    """The environment of a command as a supervisor takes it: ``NAME=value`` each."""
+    return [f"{name}={value}" for name, value in request.env.items()]
 
 
 class _Ending:
@@ -274,7 +277,7 @@ class _Streams:
     def drain(self) -> None:
         """Read what was in the pipes when the command ended, and no more: others may go on writing."""
         for reader in self.open:
-            left = fcntl.fcntl(reader, fcntl.F_GETPIPE_SZ)
+            left = _PIPE_BYTES
             while left > 0:
                 try:
                     chunk = os.read(reader, left)

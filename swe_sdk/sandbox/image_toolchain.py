@@ -34,7 +34,7 @@ def no_base_image(provider: str) -> PrerequisiteError:
     """Where nobody has said what to build on."""
     return PrerequisiteError(
         f"{provider} boxes stand on images, and neither the task nor a setting names one",
-        remedy=f"pass --base-image IMAGE or set SWE_SDK_BASE_IMAGE: {WANTED}",
+        remedy=f"give base_image (--base-image IMAGE) or set SWE_SDK_BASE_IMAGE: {WANTED}",
     )
 
 

@@ -74,7 +74,12 @@ os.register_at_fork(after_in_child=current_owner.cache_clear)
 def is_on_this_machine(owner: Owner) -> bool:
     """Whether it is, or was before a boot, a process of this machine, be it in another container."""
     me = current_owner()
-    return owner.boot_id == me.boot_id or (owner.host == me.host and not me.host.endswith(_NO_MACHINE_ID))
+    return owner.boot_id == me.boot_id or (owner.host == me.host and has_machine_id(me))
+
+
+def has_machine_id(owner: Owner) -> bool:
+    """Whether its host is told from all others, also after a boot."""
+    return not owner.host.endswith(_NO_MACHINE_ID)
 
 
 def is_alive(owner: Owner) -> bool | None:

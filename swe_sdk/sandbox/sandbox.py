@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 
-from swe_sdk.errors import CapabilityMissing, SandboxClosed, TransferFailed
+from swe_sdk.errors import CapabilityMissing, InputError, SandboxClosed, TransferFailed
 from swe_sdk.model.environment import Environment, ImageEnvironment, SourceEnvironment
 from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.model.patch import Patch
@@ -36,8 +36,16 @@ async def prepare(
     ``on_progress`` is called with a word on each build step. Raises ``ProviderUnavailable``, ``MissingTool``,
     ``CapabilityMissing``, ``BuildFailed`` or a ``SandboxError``.
     """
+    _require_target(target)
     environment = target.environment if isinstance(target, Task) else target
     return await environments.prepare(await get_provider(provider), environment, on_progress=on_progress)
+
+
+def _require_target(target: object) -> None:
+    """``InputError`` for what no box can be made of, such as the name of a task."""
+    if not isinstance(target, Task | SourceEnvironment | ImageEnvironment | PreparedEnvironment | None):
+        remedy = "give a task of swe.load_tasks(...), or an environment, such as swe.ImageEnvironment(image=...)"
+        raise InputError(f"{target!r:.200} is neither a task nor an environment", remedy=remedy)
 
 
 class Sandbox(Shown):
@@ -58,6 +66,7 @@ class Sandbox(Shown):
         limits: Limits | None = None,
         on_progress: OnProgress | None = None,
     ) -> None:
+        _require_target(target)
         self._target = target.environment if isinstance(target, Task) else target
         self._wanted_provider = provider
         self._snapshot_id = snapshot.id if isinstance(snapshot, Snapshot) else snapshot

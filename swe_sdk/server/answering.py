@@ -95,6 +95,7 @@ def error_answer(error: Exception) -> Response:
 
 
 async def _admitted(desk: Desk, request: Request, inbox: Inbox, read: Read) -> Response:
+    _require_no_page(request)
     desk.require_token(request.headers.get("authorization"))
     desk.require_open()
     with desk.admission.post() as slot:
@@ -102,6 +103,12 @@ async def _admitted(desk: Desk, request: Request, inbox: Inbox, read: Read) -> R
         work = await to_thread.run_sync(read, body, limiter=desk.readers)
         del body  # what was read of it is in memory now, and that is enough
         return json_response(await inbox.while_connected(work))
+
+
+def _require_no_page(request: Request) -> None:
+    """``Problem`` for a page in a browser: any that is looked at on the server's machine may post to it, unseen."""
+    if "origin" in request.headers:
+        raise Problem("unauthorized", "pages of browsers may not post", remedy="post from a program")
 
 
 def json_response(value: Any) -> Response:

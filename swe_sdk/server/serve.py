@@ -20,7 +20,7 @@ from swe_sdk.server.service import Service
 from swe_sdk.server.settings import ServerSettings
 
 _BACKLOG = 2048
-CLOSE_CAP_S = 60.0
+_CLOSE_CAP_S = 60.0
 _LAST_ANSWERS_S = 30
 """For clients to take the answers that are on their way."""
 
@@ -55,8 +55,15 @@ async def serve(
         try:
             return await serve_until_told(create_app(service), service, listener, lambda: on_ready(url, provider.name))
         finally:
-            with anyio.move_on_after(CLOSE_CAP_S, shield=True):
+            with to_the_end():
                 await provider.aclose()
+
+
+@contextmanager
+def to_the_end() -> Iterator[None]:
+    """Around what must be cleaned up: further signals change nothing, for the server was told to stop already."""
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT), anyio.move_on_after(_CLOSE_CAP_S, shield=True):
+        yield
 
 
 class Drains(Protocol):
@@ -75,6 +82,7 @@ async def serve_until_told(
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # what listens in a box is passed on to its caller, who may not say that he is another
         lifespan="on",
         backlog=_BACKLOG,
         timeout_graceful_shutdown=_LAST_ANSWERS_S,

@@ -6,6 +6,9 @@
                                    /details.json            what people want to know of it
                                    /released.json           it was dropped; written before anything of it is freed
 
+An id is ``<series>-<number>-<random>``. Each process that saves has a series of its own, so that none keeps or drops
+what is another's: ``checkpoint`` where one process carries out the whole run, ``checkpoint.<random>`` for a worker.
+
 :mod:`swe_sdk.checkpoint.catalog` writes them. Plain functions that block.
 """
 
@@ -26,7 +29,9 @@ SANDBOXES = "sandboxes"
 """The participant of a run that has its sandboxes."""
 Standing = Literal["complete", "released", "incomplete"]
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_NUMBER = re.compile(r"checkpoint-([0-9]{1,9})-")
+_NUMBER = re.compile(r"(checkpoint(?:\.[0-9a-f]+)?)-([0-9]{1,9})-")
+WHOLE_RUN = "checkpoint"
+"""The series of a process that carries out all of its run."""
 
 
 class Details(Record):
@@ -73,9 +78,16 @@ def checkpoints_folder(run_dir: Path) -> Path:
     return run_dir / "checkpoints"
 
 
-def snapshots_folder(run_dir: Path) -> Path:
-    """The index of snapshots; the snapshots themselves are where the provider has them."""
-    return run_dir / "snapshots"
+def snapshots_folder(run_dir: Path, series: str = WHOLE_RUN) -> Path:
+    """The index of the snapshots of a series; the snapshots themselves are where the provider has them."""
+    folder = run_dir / "snapshots"
+    return folder if series == WHOLE_RUN else folder / series
+
+
+def series_of(checkpoint_id: str) -> str:
+    """Whose it is; an id that others have made counts as the whole run's."""
+    told = _NUMBER.match(checkpoint_id)
+    return told[1] if told else WHOLE_RUN
 
 
 def folders(directory: Path) -> Iterator[Path]:
@@ -97,5 +109,5 @@ def look_at(path: Path) -> Saved:
         details = Details.model_validate_json((path / DETAILS).read_bytes())
     except (OSError, ValidationError):  # one of NeMo Gym's has none
         told = _NUMBER.match(path.name)
-        details = Details(number=max(1, int(told[1])) if told else 1, created_at=path.stat().st_mtime)
+        details = Details(number=max(1, int(told[2])) if told else 1, created_at=path.stat().st_mtime)
     return Saved(checkpoint_id=path.name, path=str(path), details=details, status=standing(path))

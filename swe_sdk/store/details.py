@@ -33,8 +33,8 @@ EventT = TypeVar("EventT", bound=Event)
 def attempts(db: Database, rid: int) -> list[AttemptRow]:
     """All of them, the first one first."""
     sql = """
-    SELECT a.attempt, a.provider, a.restored_from, a.boundary, a.start_t AS started_at, a.end_t AS ended_at,
-        a.end_reason, a.message, a.exit_code, a.will_retry, a.is_parked, a.steps,
+    SELECT a.attempt, a.provider, a.restored_from, a.boundary, a.restart_reason, a.start_t AS started_at,
+        a.end_t AS ended_at, a.end_reason, a.message, a.exit_code, a.will_retry, a.is_parked, a.steps,
         iif(a.calls, a.call_tokens_in, a.step_tokens_in) AS tokens_in,
         iif(a.calls, a.call_tokens_out, a.step_tokens_out) AS tokens_out, a.calls AS model_calls,
         o.status AS outcome, m.kind AS mask_kind

@@ -128,6 +128,8 @@ class AttemptStarted(_OfAttempt):
     """Id of the checkpoint that it continues from; None = from the start."""
     boundary: str | None = None
     """Where in the rollout it continues."""
+    restart_reason: str = ""
+    """Why it starts over, though a checkpoint holds it; empty = none does, or it goes on from that."""
 
 
 class AttemptEnded(_OfAttempt):
@@ -329,9 +331,20 @@ class SnapshotTaken(_OfCheckpoint):
     rollout_id: str = ""
     attempt: _Attempt | None = None
     provider: str = ""
+    node: str = ""
+    """The machine and cache folder that has it (:mod:`swe_sdk.sandbox.node`); empty = not bound to any, or unknown."""
     size_bytes: _Measured = None
     """None = not measured: sealing a sandbox takes the same time however large it is, and measuring would not."""
     seconds: _Seconds = 0.0
+
+
+class SnapshotCopied(Event):
+    """All of a snapshot lies on shared storage as well, from where another node can have it."""
+
+    kind: Literal["snapshot_copied"] = "snapshot_copied"
+    snapshot_id: str = Field(min_length=1)
+    path: str
+    """The folder with the copies of its series."""
 
 
 class SnapshotReferenced(_OfCheckpoint):
@@ -376,6 +389,7 @@ AnyEvent = Annotated[
     | CheckpointKept
     | CheckpointReleased
     | SnapshotTaken
+    | SnapshotCopied
     | SnapshotReferenced
     | SnapshotReleased,
     Field(discriminator="kind"),

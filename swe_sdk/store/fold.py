@@ -170,7 +170,8 @@ def _run_started(fold: Fold, event: ev.RunStarted, at: At) -> None:
 
 def _attempt_started(fold: Fold, event: ev.AttemptStarted, at: At) -> None:
     key = fold.attempt(event, at)
-    fold.put(st.ATTEMPT_STARTED, *key, event.provider, event.restored_from, event.boundary, at.t, at.tie)
+    values = (event.provider, event.restored_from, event.boundary, event.restart_reason)
+    fold.put(st.ATTEMPT_STARTED, *key, *values, at.t, at.tie)
 
 
 def _attempt_ended(fold: Fold, event: ev.AttemptEnded, at: At) -> None:
@@ -249,7 +250,7 @@ def _checkpoint_rollout(fold: Fold, event: ev.CheckpointRollout, at: At) -> None
 
 def _snapshot_taken(fold: Fold, event: ev.SnapshotTaken, at: At) -> None:
     owner = (event.checkpoint_id, event.rollout_id, event.attempt)
-    values = (*owner, event.provider, event.size_bytes, event.seconds)
+    values = (*owner, event.provider, event.node, event.size_bytes, event.seconds)
     fold.put(st.SNAPSHOT_TAKEN, fold.rn, event.snapshot_id, *values, at.t, at.tie)
     fold.put(st.SNAPSHOT_REFERENCED, fold.rn, event.snapshot_id, event.checkpoint_id)
 
@@ -289,6 +290,9 @@ _HANDLERS: Mapping[type[ev.Event], Callable[[Fold, Any, At], None]] = {
     ev.SnapshotTaken: _snapshot_taken,
     ev.SnapshotReferenced: lambda fold, event, _at: fold.put(
         st.SNAPSHOT_REFERENCED, fold.rn, event.snapshot_id, event.checkpoint_id
+    ),
+    ev.SnapshotCopied: lambda fold, event, at: fold.put(
+        st.SNAPSHOT_COPIED, fold.rn, event.snapshot_id, event.path, at.t, at.tie
     ),
     ev.SnapshotReleased: lambda fold, event, at: fold.put(
         st.SNAPSHOT_RELEASED, fold.rn, event.snapshot_id, event.reason, at.t, at.tie

@@ -81,8 +81,8 @@ def snapshots(db: Database, rn: int | None) -> list[SnapshotRow]:
     """All of them, released ones included, by the time at which they were taken."""
     sql = f"""
     WITH kept AS MATERIALIZED ({_KEPT.format(2)})
-    SELECT u.run, s.snapshot_id, s.checkpoint_id, s.rollout_id, s.attempt, s.provider, s.size_bytes, s.seconds,
-        s.take_t AS taken_at, s.release_t AS released_at, s.release_reason,
+    SELECT u.run, s.snapshot_id, s.checkpoint_id, s.rollout_id, s.attempt, s.provider, s.node, s.copied_to,
+        s.size_bytes, s.seconds, s.take_t AS taken_at, s.release_t AS released_at, s.release_reason,
         coalesce(json_group_array(f.checkpoint_id) FILTER (WHERE f.checkpoint_id IS NOT NULL), '[]') AS referenced_by,
         coalesce(json_group_array(f.checkpoint_id) FILTER (WHERE k.rn IS NOT NULL), '[]') AS kept_by
     FROM snapshots AS s JOIN runs AS u USING (rn) LEFT JOIN refs AS f USING (rn, snapshot_id)

@@ -119,6 +119,8 @@ class AttemptRow(Record):
     provider: str = ""
     restored_from: str | None = None
     boundary: str | None = None
+    restart_reason: str = ""
+    """Why it started over, though a checkpoint held it."""
     started_at: float | None = None
     ended_at: float | None = None
     end_reason: str | None = None
@@ -297,6 +299,10 @@ class SnapshotRow(Record):
     rollout_id: str = ""
     attempt: int | None = None
     provider: str = ""
+    node: str = ""
+    """Which machine and cache folder has it; empty = it is not bound to any, or was taken by an older version."""
+    copied_to: str = ""
+    """The folder of shared storage that has it too; empty = none."""
     size_bytes: int | None = None
     """None = not measured."""
     seconds: float = 0.0

@@ -59,7 +59,7 @@ CREATE TABLE endings (
 );
 CREATE TABLE attempts (
     rid INTEGER, attempt INTEGER, provider TEXT NOT NULL DEFAULT '', restored_from TEXT, boundary TEXT,
-    start_t REAL, start_tie INTEGER,
+    restart_reason TEXT NOT NULL DEFAULT '', start_t REAL, start_tie INTEGER,
     end_reason TEXT, message TEXT NOT NULL DEFAULT '', exit_code INTEGER, will_retry INTEGER NOT NULL DEFAULT 0,
     end_t REAL, end_tie INTEGER,
     is_parked INTEGER NOT NULL DEFAULT 0, park_t REAL, park_tie INTEGER,
@@ -123,8 +123,9 @@ CREATE TABLE checkpoint_rollouts (
 ) WITHOUT ROWID;
 CREATE TABLE snapshots (
     rn INTEGER, snapshot_id TEXT, checkpoint_id TEXT NOT NULL DEFAULT '', rollout_id TEXT NOT NULL DEFAULT '',
-    attempt INTEGER, provider TEXT NOT NULL DEFAULT '', size_bytes INTEGER,
+    attempt INTEGER, provider TEXT NOT NULL DEFAULT '', node TEXT NOT NULL DEFAULT '', size_bytes INTEGER,
     seconds REAL NOT NULL DEFAULT 0, take_t REAL, take_tie INTEGER,
+    copied_to TEXT NOT NULL DEFAULT '', copy_t REAL, copy_tie INTEGER,
     release_reason TEXT NOT NULL DEFAULT '', release_t REAL, release_tie INTEGER, PRIMARY KEY (rn, snapshot_id)
 ) WITHOUT ROWID;
 CREATE TABLE refs (

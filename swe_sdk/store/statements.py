@@ -40,7 +40,9 @@ def _split(names: str) -> list[str]:
     return [name.strip() for name in names.split(",")]
 
 
-ATTEMPT_STARTED = Newest("attempts", "rid, attempt", "provider, restored_from, boundary", "start").upsert
+ATTEMPT_STARTED = Newest(
+    "attempts", "rid, attempt", "provider, restored_from, boundary, restart_reason", "start"
+).upsert
 ATTEMPT_ENDED = Newest("attempts", "rid, attempt", "end_reason, message, exit_code, will_retry", "end").upsert
 ATTEMPT_PARKED = Newest("attempts", "rid, attempt", "is_parked", "park").upsert
 STAGE_STARTED = "INSERT INTO stages (rid, attempt, stage, start_t, start_tie) VALUES (?, ?, ?, ?, ?) " + (
@@ -72,8 +74,9 @@ CHECKPOINT_ROLLOUT = Newest(
     "held",
 ).upsert
 SNAPSHOT_TAKEN = Newest(
-    "snapshots", "rn, snapshot_id", "checkpoint_id, rollout_id, attempt, provider, size_bytes, seconds", "take"
+    "snapshots", "rn, snapshot_id", "checkpoint_id, rollout_id, attempt, provider, node, size_bytes, seconds", "take"
 ).upsert
+SNAPSHOT_COPIED = Newest("snapshots", "rn, snapshot_id", "copied_to", "copy").upsert
 SNAPSHOT_RELEASED = Newest("snapshots", "rn, snapshot_id", "release_reason", "release").upsert
 SNAPSHOT_REFERENCED = "INSERT OR IGNORE INTO refs (rn, snapshot_id, checkpoint_id) VALUES (?, ?, ?)"
 CHECKPOINT_PHASE = "INSERT OR IGNORE INTO checkpoint_phases VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"

@@ -7,9 +7,18 @@ from dataclasses import dataclass
 
 import anyio
 
-from swe_sdk.executors.contract import Job, JobResult, NodeInfo, Pool
+from swe_sdk.executors.contract import Job, JobResult, Near, NodeInfo, Pool
 from swe_sdk.testing.executor_lab import ExecutorLab
-from swe_sdk.testing.executor_work import COUNT, ECHO, FAIL, NO_JSON, WAIT, WAIT_FOR
+from swe_sdk.testing.executor_work import (
+    COUNT,
+    ECHO,
+    FAIL,
+    FAIL_WITH_NO_TEXT,
+    NO_JSON,
+    NO_TEXT,
+    WAIT,
+    WAIT_FOR,
+)
 from swe_sdk.testing.expect import NotApplicable, require
 from swe_sdk.testing.tiny_task import GOLD, tiny_task
 
@@ -70,16 +79,23 @@ async def results_come_as_jobs_finish(lab: ExecutorLab) -> None:
 
 @_check
 async def a_bad_job_stops_no_other(lab: ExecutorLab) -> None:
-    """One that raises, one whose result cannot travel and one of no known work fail by themselves, and say why."""
+    """One that raises, one whose result cannot travel and one of no known work fail by themselves, and say why.
+
+    What is in their results and errors need not be text that any encoding knows.
+    """
     bad = [
         Job(id="raises", work=FAIL, input={"message": "on purpose"}),
+        Job(id="raises no text", work=FAIL_WITH_NO_TEXT),
         Job(id="no json", work=NO_JSON),
+        Job(id="no text", work=NO_TEXT),
         Job(id="no module", work="swe_sdk.no_such_module:work"),
         Job(id="no function", work=ECHO.replace("echo", "no_such_function")),
     ]
     good = [Job(id=f"good {n}", work=WAIT, input={"seconds": 0.1}) for n in range(4)]
     async with lab.pool() as pool:
         results = await lab.all_of(pool, [*bad, *good])
+    for result in results:
+        result.model_dump_json()
     states = {result.id: result.state for result in results}
     require(all(states[job.id] == "failed" for job in bad), f"a bad job did not fail: {states}")
     require(all(states[job.id] == "done" for job in good), f"a bad job took others along: {states}")
@@ -214,6 +230,23 @@ async def what_is_for_everywhere_comes_first(lab: ExecutorLab) -> None:
         results = await lab.all_of(pool, jobs)
     ready = [line.split()[0] for line in file.read_text().splitlines()]
     require({result.node for result in results} <= set(ready), f"ready were {ready}, jobs ran on {results}")
+
+
+@_check
+async def a_job_runs_near_its_node_or_says_that_it_does_not(lab: ExecutorLab) -> None:
+    """A job that is to run near a node runs there. Near one that there is not, it has not begun when that is said."""
+    file = lab.scratch / "count"
+    async with lab.pool(workers=2) as pool:
+        for node in pool.nodes():
+            (near,) = await lab.all_of(pool, [Job(id="near", work=ECHO, near=Near(node=node.id, wait_s=_LONG_S))])
+            require(
+                near.state == "done" and near.node == node.node, f"near {node.node} it was {near.state} {near.node}"
+            )
+        counted = {"file": str(file), "seconds": 0.0}
+        nowhere = Near(node="no such node", wait_s=0.2)
+        (away,) = await lab.all_of(pool, [Job(id="away", work=COUNT, input=counted, near=nowhere)])
+    begun = "done" if file.exists() else "unplaced"
+    require(away.state == begun, f"near a node that there is not, it was {away.state}, and in truth {begun}")
 
 
 @_check

@@ -14,9 +14,12 @@ from swe_sdk.files import write_atomic
 from swe_sdk.sandbox.contract import SandboxSpec
 from swe_sdk.sandbox.registry import get_provider
 
-ECHO, WAIT, WAIT_FOR, FAIL, NO_JSON, COUNT, HOLD = (
-    f"{__name__}:{name}" for name in ("echo", "wait", "wait_for", "fail", "no_json", "count", "hold")
+ECHO, WAIT, WAIT_FOR, FAIL, FAIL_WITH_NO_TEXT, NO_JSON, NO_TEXT, COUNT, HOLD = (
+    f"{__name__}:{name}"
+    for name in ("echo", "wait", "wait_for", "fail", "fail_with_no_text", "no_json", "no_text", "count", "hold")
 )
+_NO_TEXT = os.fsdecode(b"caf\xe9")
+"""The name of a file, as Python reads it: no UTF-8 can hold it."""
 
 
 async def echo(given: dict[str, Any], place: Place) -> dict[str, Any]:
@@ -42,9 +45,19 @@ async def fail(given: dict[str, Any], place: Place) -> None:
     raise ValueError(given["message"])
 
 
+async def fail_with_no_text(given: dict[str, Any], place: Place) -> None:
+    """Raises what no encoding can write down."""
+    raise ValueError(_NO_TEXT)
+
+
 async def no_json(given: dict[str, Any], place: Place) -> object:
     """Something that cannot travel."""
     return object()
+
+
+async def no_text(given: dict[str, Any], place: Place) -> list[str]:
+    """Something that looks as if it could travel."""
+    return [_NO_TEXT]
 
 
 async def count(given: dict[str, Any], place: Place) -> str:

@@ -25,6 +25,8 @@ TASKS = (
 )
 VICTIMS = ("sdk", "zygote", "box", "program")
 _TRUE_CAUSES = ("sandbox_lost", "create_failed", "environment_failed")
+_ENGINE_GONE = "provider_unavailable"
+"""True as well where the engine was killed before the batch had made its first box."""
 _ENDS_WITHIN_S = 120.0
 _SETTLES_WITHIN_S = 10.0
 
@@ -140,11 +142,15 @@ def wrong_outcomes(output: Path, report: Report, tasks: Collection[str], *, comp
         mask = outcome["mask"]
         if outcome["status"] == "unresolved" and report.victim != "program":
             problems.append(f"a false zero: {outcome['instance_id']}: {outcome['reason']}")
-        if mask is not None and mask["kind"] not in _TRUE_CAUSES:
+        if mask is not None and mask["kind"] not in _true_causes(report.victim):
             problems.append(f"a wrong cause: {mask}")
     if complete and len(lines) != len(tasks):
         problems.append(f"{len(lines)} outcomes of {len(tasks)}")
     return problems
+
+
+def _true_causes(victim: str) -> tuple[str, ...]:
+    return (*_TRUE_CAUSES, _ENGINE_GONE) if victim == "engine" else _TRUE_CAUSES
 
 
 def left_processes(state: Path) -> list[str]:

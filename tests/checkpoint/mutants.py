@@ -399,7 +399,7 @@ MUTANTS = (
     Mutant(
         "a checkpoint without its details counts as the oldest",
         "../store/checkpoints.py",
-        "number=max(1, int(told[1])) if told else 1",
+        "number=max(1, int(told[2])) if told else 1",
         "number=1",
         "test_coordination.py::test_a_checkpoint_that_has_lost_its_details_keeps_its_place",
     ),

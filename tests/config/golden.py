@@ -40,6 +40,8 @@ EVALUATION: dict[str, Any] = {
     "keep_last": 2,
     "keep_every": None,
     "keep_best": 0,
+    "snapshot_share": None,
+    "checkpoint_wait_s": 60.0,
     "patch_mode": "worktree",
     "policy": "default",
     "verifier": None,

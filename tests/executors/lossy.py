@@ -46,3 +46,7 @@ class LossyPool:
 
     def nodes(self) -> list[NodeInfo]:
         return self._pool.nodes()
+
+    @property
+    def shares_files(self) -> bool:
+        return True

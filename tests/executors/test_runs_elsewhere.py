@@ -83,8 +83,6 @@ def test_the_executor_is_a_setting_of_the_run(tasks: swe.TaskSet, tmp_path: Path
 
 def test_what_workers_cannot_have_is_refused_before_anything_is_made(tasks: swe.TaskSet, tmp_path: Path) -> None:
     here = tmp_path / "run"
-    with pytest.raises(InputError, match="checkpoints need a run in one process"):
-        start(tasks, LocalExecutor(), here, checkpoint_every="5m")
     with pytest.raises(InputError, match="the provider of this run are objects"):
         swe.run(tasks, "gold", provider=LocalProvider(), executor=LocalExecutor(), path=here, progress=False)
     with pytest.raises(InputError, match="needs a model"):

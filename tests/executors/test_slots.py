@@ -93,3 +93,38 @@ async def test_where_nobody_will_come_nobody_waits() -> None:
     assert told == ["no node"] * 3
     slots.add("after all", 1)
     assert await slots.acquire() == "after all"
+
+
+async def test_who_wants_a_certain_worker_waits_for_that_and_holds_up_nobody() -> None:
+    slots: Slots[str] = Slots()
+    got: dict[str, str] = {}
+
+    async def want(who: str, only: str | None) -> None:
+        got[who] = await slots.acquire(None if only is None else lambda worker: worker == only)
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            for who, only in (("first", "rare"), ("second", None), ("third", "rare"), ("fourth", None)):
+                tasks.start_soon(want, who, only)
+                await anyio.wait_all_tasks_blocked()
+            slots.add("common", 1)
+            await anyio.wait_all_tasks_blocked()
+            assert got == {"second": "common"}
+            slots.add("rare", 1)
+            await anyio.wait_all_tasks_blocked()
+            assert got == {"second": "common", "first": "rare"}, "who has waited longest comes first"
+            slots.release("rare")
+            await anyio.wait_all_tasks_blocked()
+            assert got["third"] == "rare"
+            slots.release("common")
+    assert got == {"first": "rare", "second": "common", "third": "rare", "fourth": "common"}
+
+
+async def test_who_gives_up_waiting_for_a_certain_worker_takes_nothing() -> None:
+    slots: Slots[str] = Slots()
+    slots.add("common", 1)
+    with anyio.move_on_after(0.01) as patience:
+        await slots.acquire(lambda worker: worker == "rare")
+    assert patience.cancelled_caught
+    assert slots.waiting == 0
+    assert await slots.acquire() == "common"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -13,9 +14,9 @@ import pytest
 
 import swe_sdk as swe
 from swe_sdk.errors import PrerequisiteError
-from swe_sdk.executors.contract import Job
+from swe_sdk.executors.contract import Job, JobResult
 from swe_sdk.executors.slurm.executor import SlurmExecutor
-from swe_sdk.executors.slurm.folder import shard_folders
+from swe_sdk.executors.slurm.folder import ShardFolder, shard_folders, time_of
 from swe_sdk.testing.executor_work import COUNT
 from tests.executors.engines import need_package
 from tests.grading.tiny import GOLD
@@ -49,7 +50,7 @@ def test_what_has_a_good_result_is_not_run_again(tasks: swe.TaskSet, tmp_path: P
 DRIVER = """
 import sys, anyio
 from pathlib import Path
-from swe_sdk.executors.contract import Job
+from swe_sdk.executors.contract import Job, JobResult
 from swe_sdk.executors.slurm.executor import SlurmExecutor
 
 async def main(folder, file):
@@ -122,3 +123,57 @@ def test_what_slurm_refuses_is_lost_and_not_waited_for(tmp_path: Path, monkeypat
     assert result.state == "lost"
     assert "invalid partition" in result.error.message
     assert shard_folders(tmp_path / "slurm") == [], "nobody waits for a shard that was never submitted"
+
+
+def test_a_file_server_that_is_away_for_a_while_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = []
+
+    def away_at_first(folder: Path) -> float:
+        looks.append(folder)
+        if len(looks) < 3:
+            raise OSError(errno.ESTALE, "Stale file handle")
+        return time_of(folder)
+
+    async def ask() -> JobResult:
+        async with executor(tmp_path / "slurm").open() as pool:
+            return await pool.run(Job(id="job", work=COUNT, input={"file": str(tmp_path / "c"), "seconds": 0.0}))
+
+    monkeypatch.setattr("swe_sdk.executors.slurm.pool.time_of", away_at_first)
+    assert anyio.run(ask).state == "done"
+    assert len(looks) >= 3
+
+
+def test_a_shard_that_another_driver_withdraws_is_not_waited_for(tmp_path: Path) -> None:
+    """Slurm has refused it there; whoever had hoped for its results hears of it."""
+    folder = ShardFolder(tmp_path / "slurm" / "shards" / "of-another")
+    job = Job(id="job", work=COUNT, key="k")
+    folder.create([job], [])
+
+    async def ask() -> JobResult:
+        async with executor(tmp_path / "slurm").open() as pool, anyio.create_task_group() as tasks:
+
+            async def withdraw() -> None:
+                await anyio.sleep(0.5)
+                folder.remove()
+
+            tasks.start_soon(withdraw)
+            with anyio.fail_after(30):
+                return await pool.run(job)
+
+    assert anyio.run(ask).state == "lost"
+
+
+def test_a_shard_that_is_withdrawn_while_it_is_found_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ShardFolder(tmp_path / "slurm" / "shards" / "of-another").create([Job(id="job", work=COUNT, key="k")], [])
+    jobs = ShardFolder.jobs
+
+    def late(folder: ShardFolder) -> list[Job]:
+        folder.remove()
+        return jobs(folder)
+
+    async def opened() -> int:
+        async with executor(tmp_path / "slurm").open() as pool:
+            return len(pool.nodes())
+
+    monkeypatch.setattr(ShardFolder, "jobs", late)
+    assert anyio.run(opened) == 0

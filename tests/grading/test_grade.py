@@ -211,11 +211,12 @@ async def test_prelude_cannot_touch_the_hidden_tests(provider, tmp_path):
 
 async def test_timed_out_tree_is_found_by_its_own_mark_after_a_prelude(provider, tmp_path):
     """The mark of the prelude's processes must not be handed on to those of the tests."""
-    command = 'echo "PASSED check::answer"; echo "PASSED check::runs"; env | grep SWE_SDK_EXEC; sleep 1000'
-    task = make_task(tmp_path / "repo", prelude='echo "prelude $SWE_SDK_EXEC"', test_command=command)
+    shown = 'grep "Max file locks" /proc/self/limits'
+    command = f'echo "PASSED check::answer"; echo "PASSED check::runs"; {shown}; sleep 1000'
+    task = make_task(tmp_path / "repo", prelude=shown, test_command=command)
     outcome = await grade(task, GOLD, provider=provider, tests_timeout_s=0.5)
-    marks = [line for line in outcome.evidence["log_tail"].splitlines() if "SWE_SDK_EXEC" in line or "prelude " in line]
-    assert len({mark.rsplit("=", 1)[-1].rsplit(" ", 1)[-1] for mark in marks}) == 2
+    marks = [line for line in outcome.evidence["log_tail"].splitlines() if line.startswith("Max file locks")]
+    assert len(set(marks)) == 2
 
 
 async def test_impossible_arguments_are_errors(provider, task):

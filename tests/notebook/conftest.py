@@ -1,8 +1,12 @@
-"""For tests that draw."""
+"""For tests that draw, and for those that look at pages in a browser."""
 
 from __future__ import annotations
 
+import importlib
+import os
+import shutil
 from collections.abc import Iterator
+from typing import Any
 
 import matplotlib as mpl
 import pytest
@@ -11,6 +15,7 @@ from matplotlib.figure import Figure
 
 from swe_sdk.runs.run import Run
 from tests.notebook import made_run as made
+from tests.shared import lacking
 
 
 @pytest.fixture(scope="module")
@@ -28,3 +33,19 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 @pytest.fixture
 def ax() -> Axes:
     return Figure(figsize=(8, 5), layout="constrained").add_subplot()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """A Chromium that is installed here, driven by playwright."""
+    try:
+        playwright = importlib.import_module("playwright.sync_api")
+    except ImportError:
+        lacking("playwright is not installed")
+    path = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        lacking("chromium is not installed")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import os
-import shutil
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +15,6 @@ from swe_sdk.notebook.render_html import LIMIT_BYTES
 from swe_sdk.notebook.render_text import LIMIT_LINES
 from swe_sdk.notebook.reprs.show import VIEWS, html_of, text_of
 from tests.notebook.shown_objects import objects, outcome, patch, plain_objects, result
-from tests.shared import lacking
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -46,22 +41,6 @@ LOOK = """() => {
     links: all.filter(each => each.href || each.src).length,
   };
 }"""
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    """A Chromium that is installed here, driven by playwright."""
-    try:
-        playwright = importlib.import_module("playwright.sync_api")
-    except ImportError:
-        lacking("playwright is not installed")
-    path = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        lacking("chromium is not installed")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 def looked_at(chromium: Any, pieces: list[str]) -> dict[str, Any]:

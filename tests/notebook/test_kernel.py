@@ -172,10 +172,14 @@ patches = {{each.instance_id: GOLD for each in tasks}}
 
 
 @pytest.mark.parametrize(
-    ("way", "opened"),
-    [("blocking", "with swe.Sandbox(task) as box"), ("awaited", "async with aio.Sandbox(task) as box")],
+    ("way", "made", "code"),
+    [
+        ("blocking", "environment", "with swe.Sandbox(task) as box: pass"),
+        ("awaited", "environment", "async with aio.Sandbox(task) as box: pass"),
+        ("graded", "grade", "swe.grade(task, ''); None"),
+    ],
 )
-def test_a_first_build_shows_its_steps(kernel: Kernel, way: str, opened: str, tmp_path: Path) -> None:
+def test_a_first_build_shows_its_steps(kernel: Kernel, way: str, made: str, code: str, tmp_path: Path) -> None:
     kernel.good(f"""
 from pathlib import Path
 from tests.grading.tiny import make_task
@@ -183,9 +187,9 @@ task = make_task(Path({str(tmp_path / "repo")!r}))
 environment = task.environment.model_copy(update={{"install": ("sleep 1 # {way}",)}})
 task = task.model_copy(update={{"environment": environment}})
 """)
-    (shown,) = kernel.run(f"{opened}: pass").data
-    assert shown["text/plain"].startswith("environment: ready after ")
-    assert kernel.run(f"{opened}: pass").data == [], "it is there already"
+    (shown,) = kernel.run(code).data
+    assert shown["text/plain"].startswith(f"{made}: took ")
+    assert kernel.run(code).data == [], "it is there already"
 
 
 def test_a_graceful_restart_leaves_nothing(kernel: Kernel, private_state: Path) -> None:

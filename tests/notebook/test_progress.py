@@ -163,7 +163,7 @@ def test_steps_are_a_line_that_says_how_long_it_took(page: Page, monkeypatch: py
         "environment: fetching <b>␛[31m",
         "environment: freezing",
     ]
-    assert page.shown[-1]["text/plain"].startswith("environment: ready after ")
+    assert page.shown[-1]["text/plain"].startswith("environment: took ")
     assert "<b>" not in page.shown[0]["text/html"]
 
 

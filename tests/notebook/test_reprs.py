@@ -27,6 +27,8 @@ from swe_sdk.notebook.reprs.mask import ADVICE, remedy_of
 from swe_sdk.notebook.reprs.show import VIEWS, view_of
 from swe_sdk.runs.run import Run
 from swe_sdk.shown import Shown
+from swe_sdk.store import events as ev
+from swe_sdk.store.writer import RunWriter
 from tests.notebook.kernel import ROOT
 from tests.notebook.made_run import KEPT_CHECKPOINTS, ROLLOUTS, write_run
 from tests.notebook.shown_objects import write_run as write_run_of
@@ -89,6 +91,7 @@ print(sorted(heavy))
 
 
 def test_pages_that_are_dark_in_their_own_way_get_lighter_colours() -> None:
+    """What each page looks like is tried in ``test_page_colours``."""
     rules = style_rules()
     assert "\n" not in rules
     assert rules.count("{") == rules.count("}")
@@ -138,6 +141,7 @@ def test_a_mask_says_what_to_do() -> None:
         assert ADVICE["sandbox_lost"] in text
         assert "worth a new attempt" in text
         assert "reward" not in text, "a masked 0.0 is no measurement"
+        assert "F2P" not in text, "and no test failed"
     assert '"box": "box-1"' in words(outcome("masked", mask=lost)._repr_html_()).replace("&quot;", '"')
     own = lost.model_copy(update={"evidence": {"remedy": "start the daemon"}, "retryable": False})
     assert remedy_of(own) == "start the daemon"
@@ -259,6 +263,7 @@ def test_a_patch_has_one_fold_a_file() -> None:
     assert len(patch.files) == len(folds)
     assert '<span class="p">+hello\n</span>' in html
     assert '<span class="m">-x = 1\n</span>' in html
+    assert '<span class="h">--- a/kept.sql\n</span>' in html, "of the header nothing is taken away or added"
     assert "Patch 4 files" in str(patch)
     assert "kept.sql +1 -1" in str(patch)
     assert [line.strip() for line in str(Patch.of(PLAIN)).splitlines() if ".c +1" in line] == [
@@ -305,6 +310,25 @@ def test_a_run_shows_counts_masks_and_rollouts(run: Run) -> None:
         assert "verifier unreachable 1" in text
         assert ROLLOUTS[0].instance_id in text
     assert words(run._repr_html_()).count("django__django-1") == 2
+
+
+def test_what_was_going_on_when_a_run_ended_is_cut_off(tmp_path: Path) -> None:
+    told = (
+        ev.RunStarted(name="made", agent="scripted"),
+        ev.RolloutQueued(rollout_id="a.0", instance_id="a"),
+        ev.AttemptStarted(rollout_id="a.0", attempt=1),
+        ev.StageStarted(rollout_id="a.0", attempt=1, stage="invoke_agent"),
+    )
+    with RunWriter(tmp_path, sync=False) as writer:
+        for event in told:
+            writer.append(event)
+        with Run(tmp_path) as going_on:
+            assert all("running 1" in text for text in both(going_on))
+        writer.append(ev.RunEnded(reason="stopped", message="deadline"))
+    with Run(tmp_path) as ended:
+        for text in both(ended):
+            assert "cut off 1" in text
+            assert "running" not in text
 
 
 def test_a_rollout_shows_its_timeline_budget_and_steps(run: Run) -> None:

@@ -109,7 +109,7 @@ def test_unreadable_files_are_named(tmp_path):
             load_predictions(tmp_path / name, TASKS)
     with pytest.raises(PredictionsError, match="there is no file"):
         load_predictions("golden.jsonl", TASKS)
-    with pytest.raises(PredictionsError, match="unknown kind"):
+    with pytest.raises(PredictionsError, match="did you mean gold"):
         load_predictions("golden", TASKS)
     (tmp_path / "folder.jsonl").mkdir()
     with pytest.raises(PredictionsError, match="cannot be read"):

@@ -14,7 +14,7 @@ import pytest
 from swe_sdk import aio
 from swe_sdk.agents import ScriptedAgent
 from swe_sdk.agents.scripted import Exec, Fail, Write
-from swe_sdk.errors import CreateFailed, InputError, UnknownAgent, UnknownRollout
+from swe_sdk.errors import CreateFailed, InputError, UnknownAgent, UnknownLog, UnknownRollout
 from swe_sdk.exports import read_nemo_gym_rows
 from swe_sdk.model.policy import DEFAULT_POLICY
 from swe_sdk.model.task import Task
@@ -116,8 +116,8 @@ async def test_logs_are_read_in_windows(solved: Run) -> None:
     tests = rollout.log("test.log")
     assert "PASSED check::answer" in tests.tail(5)
     assert "PASSED check::runs" in "\n".join(tests.lines(0, 100))
-    with pytest.raises(KeyError, match=r"patch\.diff"):
-        rollout.log("nothing.log")
+    with pytest.raises(UnknownLog, match=r"verify-1/test\.log"):
+        rollout.log("tests.log")
 
 
 async def test_rollouts_are_a_mapping_with_pages(solved: Run) -> None:

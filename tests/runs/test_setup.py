@@ -40,6 +40,8 @@ ELSEWHERE = {
     "keep_last",
     "keep_every",
     "keep_best",
+    "snapshot_share",
+    "checkpoint_wait_s",
     "policy",
     "verifier",
 }

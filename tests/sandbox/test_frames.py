@@ -65,7 +65,7 @@ def test_descriptors_come_with_their_message_and_are_closed_if_nobody_takes_them
     reader, writer = os.pipe()
     with ours, theirs:
         large = {"op": "a", "filler": "x" * 500_000}  # more than a socket holds
-        sender = threading.Thread(target=frames.send_blocking, args=(ours, large, (reader, writer)))
+        sender = threading.Thread(target=frames.send_blocking, args=(ours, frames.encode(large), (reader, writer)))
         sender.start()
         decoder = Decoder()
         while (message := decoder.next()) is None:
@@ -87,7 +87,7 @@ def test_a_decoder_that_is_given_up_leaves_no_descriptor_open() -> None:
     before = len(os.listdir("/proc/self/fd"))
     with ours, theirs:
         with open(os.devnull, "rb") as file:
-            frames.send_blocking(ours, {"op": "a"}, (file.fileno(),))
+            frames.send_blocking(ours, frames.encode({"op": "a"}), (file.fileno(),))
         decoder = Decoder()
         decoder.feed(*frames.receive(theirs, 4096))
         assert len(os.listdir("/proc/self/fd")) == before + 1

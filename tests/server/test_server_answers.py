@@ -291,3 +291,12 @@ def test_a_server_with_a_token_wants_to_see_it(start: StartServer, tmp_path: Pat
         lower = client.post("/seed_session", json={}, headers={"Authorization": f"bearer {TOKEN}"})
         assert lower.status_code == 200
     assert TOKEN not in server.log.read_text()
+
+
+@pytest.mark.parametrize("path", ["/verify", "/grade", "/seed_session"])
+def test_pages_of_browsers_may_not_post(client: httpx.Client, path: str) -> None:
+    """A server without a token, on somebody's own machine: any page that he looks at could have code run there."""
+    own = str(client.base_url).rstrip("/")
+    for origin in ("http://evil.example", "null", own):
+        answer = client.post(path, content=b"{}", headers={"Origin": origin, "Content-Type": "text/plain"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (401, "unauthorized"), origin

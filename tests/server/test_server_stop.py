@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -54,6 +56,39 @@ def test_what_is_given_up_is_answered_with_a_mask(start: StartServer, again: boo
     assert server.stop() == 0
     assert time.monotonic() - started < 10
     assert server.boxes() == []
+
+
+_SLOW_TO_CLOSE = """
+import anyio
+from swe_sdk.recipes.taskset import TaskSet
+from swe_sdk.server import serve as room
+from swe_sdk.server.settings import ServerSettings
+from swe_sdk.testing import FakeProvider
+
+class Slow(FakeProvider):
+    async def aclose(self):
+        print("closing", flush=True)
+        await anyio.sleep(1)
+        print("closed", flush=True)
+
+async def get_provider(name):
+    return Slow()
+
+room.get_provider = get_provider
+print(anyio.run(lambda: room.serve(ServerSettings(provider="fake"), TaskSet([]), port=0, on_ready=print)).name)
+"""
+
+
+def test_a_signal_while_its_sandboxes_are_removed_does_not_leave_them() -> None:
+    command = [sys.executable, "-u", "-c", _SLOW_TO_CLOSE]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        said = [process.stdout.readline()]
+        process.terminate()
+        said.append(process.stdout.readline())
+        process.terminate()
+        said += process.stdout.readlines()
+    assert (process.returncode, said[1:]) == (0, ["closing\n", "closed\n", "SIGTERM\n"]), said
 
 
 def test_an_interrupt_ends_it_like_any_command(start: StartServer) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, ClassVar
 
 from swe_sdk.checkpoint.codes import refuse
@@ -200,9 +200,9 @@ class AgentParticipant(BaseParticipant[AgentSessionRecord]):
             raise refuse("checkpoint_error", f"the agent did not export {', '.join(missing[:5])}")
         return [chosen[key].record(owner, states[key]) for key, owner in owners.items() if owner is not None]
 
-    async def _drop_unclaimed(self, scope: frozenset[EpisodeId]) -> None:
+    async def _drop_unclaimed(self, scope: frozenset[EpisodeId], also: Collection[str] = ()) -> None:
         for session in [one for one in self._sessions.values() if one.is_restored]:
-            if owner_in(scope, session.episode_id, unclaimed=True) is None:
+            if session.key in also or owner_in(scope, session.episode_id, unclaimed=True) is None:
                 del self._sessions[session.key]
                 await self.hooks.retire_agent_session(session.key)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -76,8 +76,8 @@ class BaseParticipant(Generic[R]):
         """What to write of the episodes in scope; None = all but the restarts."""
         raise NotImplementedError
 
-    async def _drop_unclaimed(self, scope: frozenset[EpisodeId]) -> None:
-        """All was written: free what was restored, not claimed, and is not in scope; nobody will ask for it."""
+    async def _drop_unclaimed(self, scope: frozenset[EpisodeId], also: Collection[str] = ()) -> None:
+        """All was written: free what was restored, not claimed, and not in scope, or a session of ``also``."""
 
     async def _install(self, records: Sequence[R], checkpoint_id: str) -> None:
         """Take restored records over, all or nothing. It is shielded."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar, Protocol
 
@@ -133,7 +133,7 @@ class EpisodeParticipant(BaseParticipant[EpisodeRecord]):
         parked = [one.record() for one in self._parked() if scope is None or one.id in scope]
         return parked + [one for one in self._pending.values() if scope is None or one.episode_id in scope]
 
-    async def _drop_unclaimed(self, scope: frozenset[EpisodeId]) -> None:
+    async def _drop_unclaimed(self, scope: frozenset[EpisodeId], also: Collection[str] = ()) -> None:
         self._pending = {name: one for name, one in self._pending.items() if one.episode_id in scope}
 
     async def _install(self, records: Sequence[EpisodeRecord], checkpoint_id: str) -> None:

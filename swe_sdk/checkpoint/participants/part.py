@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from swe_sdk.checkpoint.codes import refuse
@@ -58,9 +58,9 @@ class Part:
         records = await self.participant._export(checkpoint_id, scope)
         return [record.model_dump(mode="json", by_alias=True) for record in records]
 
-    async def drop_unclaimed(self, scope: frozenset[EpisodeId]) -> None:
-        """Free what was restored, not claimed, and is not in scope."""
-        await self.participant._drop_unclaimed(scope)
+    async def drop_unclaimed(self, scope: frozenset[EpisodeId], also: Collection[str]) -> None:
+        """Free what was restored, not claimed, and is not in scope, or is one of the sessions ``also``."""
+        await self.participant._drop_unclaimed(scope, also)
 
     async def install(self, records: Sequence[Any], checkpoint_id: str) -> None:
         """Take restored records over, all or nothing."""

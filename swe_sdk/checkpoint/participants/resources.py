@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -64,7 +64,8 @@ class ResourcesParticipant(BaseParticipant[ResourcesSessionRecord]):
         session = self._sessions.setdefault(session_id, _Session(episode_id))
         if session.episode_id.rollout_id != episode_id.rollout_id:
             raise refuse("checkpoint_conflict", f"session {session_id} is of {session.episode_id}")
-        if episode_id.attempt < session.episode_id.attempt:
+        earlier = episode_id.attempt < session.episode_id.attempt
+        if earlier or (session.is_restored and episode_id == session.episode_id):  # restored, it goes on as a later one
             raise refuse("stale_attempt", f"session {session_id} is of {session.episode_id}")
         session.episode_id, session.is_restored = episode_id, False
 
@@ -105,9 +106,9 @@ class ResourcesParticipant(BaseParticipant[ResourcesSessionRecord]):
             if key in states
         ]
 
-    async def _drop_unclaimed(self, scope: frozenset[EpisodeId]) -> None:
+    async def _drop_unclaimed(self, scope: frozenset[EpisodeId], also: Collection[str] = ()) -> None:
         for key, session in [(key, one) for key, one in self._sessions.items() if one.is_restored]:
-            if owner_in(scope, session.episode_id, unclaimed=True) is None:
+            if key in also or owner_in(scope, session.episode_id, unclaimed=True) is None:
                 del self._sessions[key]
                 await self.hooks.retire_session_state(key)
 

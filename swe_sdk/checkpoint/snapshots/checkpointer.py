@@ -20,6 +20,7 @@ from swe_sdk.errors import CapabilityMissing, SandboxError, SnapshotBusy, Snapsh
 from swe_sdk.model.ids import new_id
 from swe_sdk.model.record import Record
 from swe_sdk.sandbox.contract import Box, SandboxProvider, SandboxSpec, Snapshot, SupportsPause, SupportsSnapshots
+from swe_sdk.sandbox.node import node_of_snapshots
 
 K = TypeVar("K")
 _CLOSE_S = 120.0
@@ -32,6 +33,9 @@ class SandboxState(Record):
     descriptor: dict[str, str]
     """Which box it was; for people."""
     snapshot_id: str
+    node: str = ""
+    """Which machine and cache folder has the snapshot (:mod:`swe_sdk.sandbox.node`); empty = whoever reaches the
+    provider, or not known: an older record."""
     spec: SandboxSpec
     """As it was made; a fork stands on the snapshot instead of the image."""
     snapshot_at: float
@@ -64,6 +68,8 @@ class SandboxCheckpointer(ResourcesHooks):
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.provider = provider
+        self.node = node_of_snapshots(provider)
+        """Who has the snapshots that are made here."""
         self.index = SnapshotIndex(state_dir)
         self._limiter = anyio.CapacityLimiter(parallelism)
         self._clock = clock
@@ -148,6 +154,7 @@ class SandboxCheckpointer(ResourcesHooks):
             provider_name=self.provider.name,
             descriptor={"box_id": held.box.id},
             snapshot_id=snapshot.id,
+            node=self.node,
             spec=held.box.spec,
             snapshot_at=snapshot.created_at,
         )
@@ -163,6 +170,8 @@ class SandboxCheckpointer(ResourcesHooks):
         for session, state in states.items():
             if state.provider_name != self.provider.name:
                 raise refuse("invalid_checkpoint_state", f"{session} was saved with provider {state.provider_name}")
+            if state.node not in ("", self.node):
+                raise refuse("invalid_checkpoint_state", f"{session}: its snapshot lies on the node {state.node}")
             if state.snapshot_id not in known:
                 raise SnapshotNotFound(f"session {session} needs snapshot {state.snapshot_id}, which is gone")
         boxes: dict[str, Box] = {}

@@ -29,6 +29,12 @@ class Audit(Record):
     """In the index, of no kept checkpoint, and gone: nothing but lines."""
 
 
+def merged(audits: Iterable[Audit]) -> Audit:
+    """Those of several state directories as one. Pure."""
+    found = list(audits)
+    return Audit(**{part: tuple(name for one in found for name in getattr(one, part)) for part in Audit.model_fields})
+
+
 async def audit(state_dir: Path, provider: SandboxProvider, *, kept: Iterable[str]) -> Audit:
     """Compare; changes nothing. ``kept`` are the ids of the complete checkpoints of the run."""
     found = {snapshot.id for snapshot in await _snapshots(provider).snapshots()}

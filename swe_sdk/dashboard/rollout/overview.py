@@ -137,7 +137,7 @@ def _grade_seconds(timings_s: dict[str, float]) -> Html | None:
     if not known:
         return None
     told = ", ".join(f"{name} {seconds(spent)}" for name, spent in sorted(known, key=lambda each: -each[1])[:6])
-    drawn = bar([("grade-stage", name, spent) for name, spent in known], label=told)
+    drawn = bar([("timing", name, spent) for name, spent in known], label=told)
     return el(
         "div", el("p", "seconds of the grade", cls="dim small"), drawn, el("p", told, cls="dim small"), cls="sub-bar"
     )
@@ -241,7 +241,7 @@ def _came_to(row: AttemptRow) -> Child:
 
 def _restored(subject: Subject, row: AttemptRow) -> Child:
     if row.restored_from is None:
-        return el("span", "the start", cls="dim")
+        return el("span", "the start", cls="dim", title=row.restart_reason or None)
     target = State(view="checkpoints", run=(subject.row.run,)).but(checkpoint=row.restored_from)
     place = f", {cut(row.boundary, 40)}" if row.boundary else ""
     return el("a", f"{cut(row.restored_from, 40)}{place}", href=f"?{target.query}", title=row.restored_from)

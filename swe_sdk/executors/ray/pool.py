@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 
 from swe_sdk.errors import TransferFailed
-from swe_sdk.executors.contract import Job, JobResult, NodeInfo, lost
+from swe_sdk.executors.contract import Job, JobResult, Near, NodeInfo, lost, unplaced
 from swe_sdk.executors.mirror import bring
 from swe_sdk.executors.ray.claims import Claims
 from swe_sdk.executors.ray.executor import RayExecutor
@@ -80,6 +80,11 @@ class RayPool:
         """The workers that are ready."""
         return [worker.info for worker in self._fleet.slots.workers]
 
+    @property
+    def shares_files(self) -> bool:
+        """As the settings say."""
+        return self._settings.shared
+
     async def _claimed(self, job: Job, key: str) -> JobResult:
         theirs = await self._claims.claim(key)
         if theirs is not None:
@@ -93,15 +98,27 @@ class RayPool:
             self._claims.land(key, result.model_dump_json() if result is not None and is_good else None)
 
     async def _placed(self, job: Job) -> JobResult:
-        """Run it on whoever has a free slot first."""
+        """Run it on whoever has a free slot first, or where it is to run."""
         try:
-            worker = await self._fleet.slots.acquire()
+            worker = await self._seat(job.near)
         except NoWorkers as error:
             return lost(job, str(error))
+        except TimeoutError as error:
+            return unplaced(job, str(error))
         try:
             return await self._run_on(worker, job)
         finally:
             self._fleet.slots.release(worker)
+
+    async def _seat(self, near: Near | None) -> RayWorker:
+        """A slot. Raises ``NoWorkers``, and ``TimeoutError`` where there was none near enough in time."""
+        if near is None:
+            return await self._fleet.slots.acquire()
+        with anyio.move_on_after(near.wait_s):
+            return await self._fleet.slots.acquire(lambda worker: worker.info.id == near.node)
+        is_there = any(worker.info.id == near.node for worker in self._fleet.slots.workers)
+        problem = "had no free place" if is_there else "was not there"
+        raise TimeoutError(f"the node {near.node} {problem} within {near.wait_s:g} s")
 
     async def _run_on(self, worker: RayWorker, job: Job) -> JobResult:
         began = anyio.current_time()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 import anyio
@@ -50,12 +51,15 @@ class Slots(Generic[W]):
             waiter.ready.set()
         self._waiting.clear()
 
-    async def acquire(self) -> W:
-        """A slot of some worker. Raises ``NoWorkers``."""
+    async def acquire(self, fits: Callable[[W], bool] | None = None) -> W:
+        """A slot of some worker (that ``fits``, if that is given: who fits nobody holds up nobody).
+
+        Raises ``NoWorkers``.
+        """
         if self._hopeless is not None:
             raise NoWorkers(self._hopeless)
         self._serial += 1
-        number, waiter = self._serial, _Waiter[W]()
+        number, waiter = self._serial, _Waiter(fits)
         self._waiting[number] = waiter
         self._hand_out()
         try:
@@ -76,17 +80,25 @@ class Slots(Generic[W]):
             self._hand_out()
 
     def _hand_out(self) -> None:
-        while self._waiting and self._free:
-            worker = max(self._free, key=lambda each: self._free[each])
-            if self._free[worker] < 1:
-                return
+        while (found := self._first_match()) is not None:
+            number, worker = found
             self._free[worker] -= 1
-            _, waiter = self._waiting.popitem(last=False)
+            waiter = self._waiting.pop(number)
             waiter.worker.append(worker)
             waiter.ready.set()
 
+    def _first_match(self) -> tuple[int, W] | None:
+        """Who has waited longest of those for whom there is a slot, and whose."""
+        free = sorted((worker for worker in self._free if self._free[worker] > 0), key=lambda each: -self._free[each])
+        for number, waiter in self._waiting.items() if free else ():
+            for worker in free:
+                if waiter.fits is None or waiter.fits(worker):
+                    return number, worker
+        return None
+
 
 class _Waiter(Generic[W]):
-    def __init__(self) -> None:
+    def __init__(self, fits: Callable[[W], bool] | None) -> None:
+        self.fits = fits
         self.ready = anyio.Event()
         self.worker: list[W] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
@@ -129,7 +130,13 @@ async def started_worker(settings: RayExecutor, ray: Any, node_id: str, name: st
     actor = actor_class.remote(name, slots, settings.shared)
     async with _killed_unless_started(ray, actor):
         served = actor.serve.remote()
-        info = NodeInfo.model_validate_json(await answered(ray, actor.start.remote()))
-        if info.sdk_version != __version__:
-            raise WorkerLost(f"it has version {info.sdk_version} of swe_sdk, and not {__version__}")
+        info = _of_this_version(await answered(ray, actor.start.remote()))
     return RayWorker(ray, actor, served, info, drain_s=settings.drain_s)
+
+
+def _of_this_version(told: str) -> NodeInfo:
+    """What a worker says of itself; ``WorkerLost`` where it is of another version, which may say other things."""
+    version = json.loads(told).get("sdk_version")
+    if version != __version__:
+        raise WorkerLost(f"it has version {version} of swe_sdk, and not {__version__}")
+    return NodeInfo.model_validate_json(told)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import Field, ValidationError
@@ -76,8 +77,9 @@ class ShardFolder:
             return None
 
     def ask_to_cancel(self, what: int | str) -> None:
-        """One job by its number, or ``all``."""
-        (self.path / "cancel" / str(what)).touch()
+        """One job by its number, or ``all``; nothing where the shard was withdrawn."""
+        with suppress(FileNotFoundError):
+            (self.path / "cancel" / str(what)).touch()
 
     @property
     def last_sign(self) -> float:

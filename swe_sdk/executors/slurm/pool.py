@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,11 @@ class SlurmPool:
         """The shards that have begun and are not over."""
         return [node for shard in self._shards if not shard.is_complete and (node := shard.folder.node)]
 
+    @property
+    def shares_files(self) -> bool:
+        """Shards and driver talk through files."""
+        return True
+
     def _ticket(self, job: Job) -> Ticket:
         key = job.key or new_id("job")
         ticket = self._tickets.get(key)
@@ -132,8 +137,12 @@ class SlurmPool:
             self._learn(shard, await to_thread.run_sync(shard.read))
 
     def _new_shards(self) -> list[OpenShard]:
-        new = [folder for folder in shard_folders(self._folder) if folder.path.name not in self._seen]
-        return [OpenShard(folder, folder.jobs()) for folder in new]
+        new = []
+        for folder in shard_folders(self._folder):
+            if folder.path.name not in self._seen:
+                with suppress(FileNotFoundError):  # its driver has withdrawn it just now
+                    new.append(OpenShard(folder, folder.jobs()))
+        return new
 
     def _add(self, shard: OpenShard) -> None:
         self._seen.add(shard.folder.path.name)
@@ -216,9 +225,12 @@ class SlurmPool:
 
     async def _look(self) -> None:
         async with self._looking:
-            now = await to_thread.run_sync(time_of, self._folder)
-            for shard in list(self._shards):
-                await self._look_at(shard, now)
+            try:
+                now = await to_thread.run_sync(time_of, self._folder)
+                for shard in list(self._shards):
+                    await self._look_at(shard, now)
+            except OSError as error:  # the file server is away; what it has is there when it is back
+                _log.warning("results cannot be looked for just now: %s", error)
 
     async def _look_at(self, shard: OpenShard, now: float) -> None:
         over = await to_thread.run_sync(shard.is_over, now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swe_sdk.notebook.amounts import many, moment, seconds, size
+from swe_sdk.notebook.amounts import many, moment, seconds
 from swe_sdk.notebook.blocks import SHOWN_ROWS, Badge, Cell, Table, View, Word
 from swe_sdk.notebook.palette import CHECKPOINT, style_of
 from swe_sdk.runs.checkpoints.view import Checkpoint, Checkpoints
@@ -16,8 +16,7 @@ _HEAD = (
     "rollouts",
     "restarts",
     "snapshots",
-    "records",
-    "mean reward",
+    "reward",
 )
 
 
@@ -38,8 +37,7 @@ def _row(checkpoint: Checkpoint) -> tuple[Cell, ...]:
         moment(checkpoint.created_at.timestamp()).removesuffix(" UTC"),
         *phases,
         checkpoint.records.get("rollouts", 0),
-        len(checkpoint.restarts),
+        len(checkpoint.restarts) or None,
         checkpoint.snapshots,
-        size(checkpoint.bytes),
         score,
     )

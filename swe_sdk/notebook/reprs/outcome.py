@@ -12,12 +12,12 @@ from swe_sdk.notebook.reprs.required_tests import tests_blocks
 
 def outcome_view(outcome: Outcome) -> View:
     """Verdict, mask or reason, table of tests, time, evidence."""
-    reward = "no measurement" if outcome.masked else f"reward {outcome.reward:.1f}"
+    worth = "no measurement" if outcome.masked else f"reward {outcome.reward:.1f}, {outcome.counts}"
     title: tuple[Inline, ...] = (
         Badge(VERDICT[outcome.status]),
         " ",
         Word(outcome.instance_id, "strong"),
-        Word(f"  {reward}, {outcome.counts}", "muted"),
+        Word(f"  {worth}", "muted"),
     )
     return View(title, outcome_blocks(outcome))
 

@@ -11,7 +11,7 @@ from swe_sdk.notebook.blocks import SHOWN_ROWS, Badge, Bar, Block, Cell, Facts, 
 from swe_sdk.notebook.palette import MASK_KIND, VERDICT, style_of
 
 _HEAD = ("status", "task", "reward", "tests", "why", "time")
-_REASON = 160
+_REASON = 100
 """Characters of a reason in a table; the object itself shows all of it."""
 
 
@@ -53,9 +53,9 @@ def why_cell(kind: str | None, stage: str | None, reason: str) -> Cell:
 def _row(outcome: Outcome) -> tuple[Cell, ...]:
     mask = outcome.mask
     reason = why_cell(mask.kind, mask.stage, mask.reason) if mask is not None else why_cell(None, None, outcome.reason)
-    reward = "" if outcome.masked else f"{outcome.reward:.1f}"
+    measured = ("", "") if outcome.masked else (f"{outcome.reward:.1f}", outcome.counts)
     total = seconds(outcome.timings_s.get("total"))
-    return Badge(VERDICT[outcome.status]), Word(outcome.instance_id, "code"), reward, outcome.counts, reason, total
+    return Badge(VERDICT[outcome.status]), Word(outcome.instance_id, "code"), *measured, reason, total
 
 
 def _path(outcomes: Outcomes) -> Cell:

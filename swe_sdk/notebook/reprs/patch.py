@@ -59,7 +59,7 @@ def _fold(data: list[bytes], *, is_open: bool) -> Fold:
     first_hunk = next((at for at, line in enumerate(lines) if line.startswith("@@ ")), len(lines))
     added, removed = (sum(line.startswith(sign) for line in lines[first_hunk:]) for sign in "+-")
     counts = Word(f" {_change(lines[:first_hunk])}+{added} -{removed}", "muted")
-    return Fold((Word(_name(data, lines[0]), "code"), counts), (Diff(lines),), is_open)
+    return Fold((Word(_name(data, lines[0]), "code"), counts), (Diff(lines, first_hunk),), is_open)
 
 
 def _name(data: list[bytes], first_line: str) -> str:

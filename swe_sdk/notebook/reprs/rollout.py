@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from swe_sdk.notebook.amounts import many, seconds
 from swe_sdk.notebook.blocks import SHOWN_ROWS, Badge, Block, Cell, Fold, Lanes, Note, Span, Table, View, Word
@@ -11,7 +11,7 @@ from swe_sdk.notebook.reprs.budget import budget_bar
 from swe_sdk.notebook.reprs.mask import mask_blocks
 from swe_sdk.notebook.reprs.outcome import outcome_blocks
 from swe_sdk.runs.rollout import Rollout
-from swe_sdk.store.rows import MaskRow, StageRow, StepRow
+from swe_sdk.store.rows import AttemptRow, MaskRow, StageRow, StepRow
 
 
 def rollout_view(rollout: Rollout) -> View:
@@ -29,6 +29,7 @@ def rollout_view(rollout: Rollout) -> View:
             budget_bar(rollout.budget),
             *judged,
             _earlier(rollout.masks),
+            *_started_over(rollout.attempts),
             _steps(rollout.steps[:SHOWN_ROWS], row.steps),
         ),
     )
@@ -84,6 +85,13 @@ def _earlier(masks: Sequence[MaskRow]) -> Fold | None:
         return None
     table = Table(("attempt", "mask", "stage", "reason"), rows)
     return Fold((many(len(rows), "earlier mask"), Word(", tried again", "muted")), (table,))
+
+
+def _started_over(attempts: Sequence[AttemptRow]) -> Iterator[Note]:
+    """Attempts that a checkpoint held, and that could not go on from it."""
+    for row in attempts:
+        if row.restart_reason:
+            yield Note(style_of(STATUS, "retrying"), f"attempt {row.attempt} started over: {row.restart_reason}")
 
 
 def _steps(steps: Sequence[StepRow], total: int) -> Fold | None:

@@ -6,9 +6,9 @@ from collections import Counter
 
 from swe_sdk.notebook.amounts import moment, seconds
 from swe_sdk.notebook.blocks import Badge, Bar, Cell, Facts, Note, Segment, View, Word
-from swe_sdk.notebook.palette import STATUS, style_of
+from swe_sdk.notebook.palette import STATUS
 from swe_sdk.notebook.reprs.outcomes import masks_bar
-from swe_sdk.notebook.reprs.rollouts import rollouts_table
+from swe_sdk.notebook.reprs.rollouts import rollouts_table, status_style
 from swe_sdk.runs.run import Run
 from swe_sdk.store.rows import RunRow
 
@@ -20,7 +20,11 @@ def run_view(run: Run) -> View:
     counts = _counts(row)
     stopped = Note(STATUS["stopped"], row.message) if row.message and row.end_reason != "finished" else None
     masks = masks_bar(Counter(run.masked_by_kind))
-    return View(title, (_facts(run, row), counts, masks, stopped, rollouts_table(run.rollouts)))
+    return View(title, (_facts(run, row), counts, masks, stopped, rollouts_table(run.rollouts, is_over=_is_over(row))))
+
+
+def _is_over(row: RunRow) -> bool:
+    return row.ended_at is not None or row.alive is False
 
 
 def _state(row: RunRow) -> Badge:
@@ -35,7 +39,8 @@ def _state(row: RunRow) -> Badge:
 def _counts(row: RunRow) -> Bar | None:
     known = [(name, row.counts[name]) for name in STATUS if row.counts.get(name)]
     others = [(name, count) for name, count in row.counts.items() if name not in STATUS and count]
-    segments = [Segment(style_of(STATUS, name), count, f"{count:,}") for name, count in (*known, *others)]
+    styles = ((status_style(name, is_over=_is_over(row)), count) for name, count in (*known, *others))
+    segments = [Segment(style, count, f"{count:,}") for style, count in styles]
     missing = (row.expected or 0) - row.rollouts
     if missing > 0:
         segments.append(Segment(STATUS["queued"].named("not begun"), missing, f"{missing:,}"))

@@ -11,20 +11,24 @@ from swe_sdk.checkpoint import catalog
 from swe_sdk.runs.checkpoints.participants import tell_released
 from swe_sdk.runs.checkpoints.places import Swept, sweep_snapshots
 from swe_sdk.sandbox.contract import SandboxProvider
+from swe_sdk.sandbox.node import node_of_snapshots
 from swe_sdk.store.checkpoints import Saved, checkpoints_folder
 from swe_sdk.store.events import CheckpointPhase, CheckpointReleased
+from swe_sdk.store.filters import RolloutFilter
 from swe_sdk.store.index import open_index
+from swe_sdk.store.rows import SnapshotRow
 from swe_sdk.store.writer import RunWriter
 
 
 class CheckpointJournal:
     """Tells of each checkpoint once that it is complete, once that it is released, and of snapshots that are gone."""
 
-    def __init__(self, writer: RunWriter) -> None:
-        self._writer = writer
+    def __init__(self, writer: RunWriter, series: str | None = None) -> None:
+        """``series`` = speak of that one alone."""
+        self._writer, self._series = writer, series
         self._told: dict[str, str] = {}
-        self._leaks: dict[str, str] = {}
-        """Snapshots that the journals take for there, and no complete checkpoint needs; their providers."""
+        self._leaks: dict[str, SnapshotRow] = {}
+        """Snapshots that the journals take for there, and no complete checkpoint needs."""
 
     async def open(self) -> None:
         """Find out what earlier processes have told, and tell what they could not any more."""
@@ -36,7 +40,7 @@ class CheckpointJournal:
 
         Nothing may be saving meanwhile.
         """
-        await self.gone(await sweep_snapshots(self._writer.path, provider, leaks_of(self._leaks, provider.name)))
+        await self.gone(await sweep_snapshots(self._writer.path, provider, leaks_of(self._leaks, provider)))
 
     async def gone(self, swept: Swept) -> None:
         """Tell of snapshots that are not there any more."""
@@ -46,7 +50,7 @@ class CheckpointJournal:
 
     async def catch_up(self, why_released: str) -> None:
         """Tell what has changed on disk."""
-        found = await to_thread.run_sync(catalog.listing, checkpoints_folder(self._writer.path))
+        found = await to_thread.run_sync(catalog.listing, checkpoints_folder(self._writer.path), self._series)
         for saved in found:
             if saved.status == "incomplete":
                 continue
@@ -83,17 +87,26 @@ class CheckpointJournal:
         await self._writer.append_async(CheckpointReleased(checkpoint_id=checkpoint_id, reason=why))
 
 
-def leaked_snapshots(run_dir: Path) -> dict[str, str]:
-    """Snapshots that the journals of a run take for there, and no complete checkpoint needs; their providers."""
+def leaked_snapshots(run_dir: Path) -> dict[str, SnapshotRow]:
+    """Snapshots that the journals of a run take for there, and no complete checkpoint needs."""
     return _told_and_leaks(run_dir)[1]
 
 
-def leaks_of(leaks: Mapping[str, str], provider: str) -> list[str]:
-    """Those of one provider."""
-    return [snapshot_id for snapshot_id, name in leaks.items() if name == provider]
-
-
-def _told_and_leaks(run_dir: Path) -> tuple[dict[str, str], dict[str, str]]:
+def finished_rollouts(run_dir: Path) -> set[str]:
+    """Rollouts of which any journal of the run says that they are finished."""
     with open_index(run_dir) as index:
-        leaks = {row.snapshot_id: row.provider for row in index.snapshots() if row.trouble == "leak"}
-        return index.told_checkpoints(), leaks
+        index.refresh()
+        graded_or_masked = RolloutFilter(status=("resolved", "unresolved", "masked"))
+        return {row.rollout_id for row in index.outlines(graded_or_masked)}
+
+
+def leaks_of(leaks: Mapping[str, SnapshotRow], provider: SandboxProvider) -> list[str]:
+    """Those of a provider that it has here, or nowhere any more."""
+    here = ("", node_of_snapshots(provider))
+    return [name for name, row in leaks.items() if row.provider == provider.name and row.node in here]
+
+
+def _told_and_leaks(run_dir: Path) -> tuple[dict[str, str], dict[str, SnapshotRow]]:
+    with open_index(run_dir) as index:
+        leaks = (row for row in index.snapshots() if row.trouble == "leak")
+        return index.told_checkpoints(), {row.snapshot_id: row for row in leaks}

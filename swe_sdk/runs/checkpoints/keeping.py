@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pydantic import Field
 
 from swe_sdk.checkpoint.retention import Retention
@@ -15,9 +17,12 @@ class Keeping(Record):
     every_s: float | None = Field(default=None, gt=0)
     """None = never; a run that is resumed still goes on from what was saved before."""
     retention: Retention = Retention()
+    share: Path | None = None
+    """A folder that all nodes see, to which snapshots are copied."""
 
     @classmethod
     def of(cls, config: RunConfig) -> Keeping:
         """As configured."""
         retention = Retention(keep_last=config.keep_last, keep_every=config.keep_every, keep_best=config.keep_best)
-        return cls(every_s=config.checkpoint_every_s, retention=retention)
+        share = None if config.snapshot_share is None else config.snapshot_share.expanduser().absolute()
+        return cls(every_s=config.checkpoint_every_s, retention=retention, share=share)

@@ -24,6 +24,7 @@ from swe_sdk.checkpoint.snapshots.checkpointer import SandboxCheckpointer, Sandb
 from swe_sdk.rollouts.bookmark import Bookmark
 from swe_sdk.runs.checkpoints.census import Census, Standing
 from swe_sdk.sandbox.contract import SandboxProvider, SupportsSnapshots
+from swe_sdk.sandbox.node import node_of_snapshots
 from swe_sdk.store.checkpoints import SANDBOXES
 from swe_sdk.store.events import CheckpointRollout, SnapshotReferenced, SnapshotReleased, SnapshotTaken
 from swe_sdk.store.writer import RunWriter
@@ -191,6 +192,7 @@ class SandboxesParticipant(BaseParticipant[ResourcesSessionRecord]):
                     rollout_id=name,
                     attempt=standing.episode_id.attempt,
                     provider=state.provider_name,
+                    node=state.node,
                     seconds=seconds,
                 )
             )
@@ -265,6 +267,10 @@ async def usable_states(
     others = sorted({state.provider_name for state in states.values()} - {provider.name})
     if others:
         raise refuse("invalid_checkpoint_state", f"it was saved with the provider {others[0]}, not {provider.name}")
+    here = node_of_snapshots(provider)
+    away = sorted({state.node for state in states.values()} - {"", here})
+    if away:
+        raise refuse("invalid_checkpoint_state", f"its snapshots lie on the node {away[0]}, and this is {here}")
     there = {one.id for one in await provider.snapshots()} if isinstance(provider, SupportsSnapshots) else set()
     gone = sorted(state.snapshot_id for state in states.values() if state.snapshot_id not in there)
     if gone:

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from anyio import to_thread
 
 from swe_sdk.checkpoint import catalog
-from swe_sdk.checkpoint.snapshots.sweep import Audit, sweep
+from swe_sdk.checkpoint.snapshots.sweep import Audit, merged, sweep
 from swe_sdk.errors import InputError
 from swe_sdk.files import write_atomic
 from swe_sdk.model.ids import new_id
+from swe_sdk.runs.checkpoints.series import IMPORTED, indexes_here
 from swe_sdk.sandbox.contract import SandboxProvider, SupportsSnapshots
 from swe_sdk.store.checkpoints import checkpoints_folder, snapshots_folder
 
 _HOME = "home.json"
-
-
-def has_snapshots(run_dir: Path) -> bool:
-    """Whether a snapshot was ever made for the run."""
-    return (snapshots_folder(run_dir) / "snapshots.jsonl").exists()
 
 
 def original_of(run_dir: Path) -> Path | None:
@@ -73,6 +69,14 @@ def complete_ids(run_dir: Path) -> tuple[str, ...]:
     return tuple(one.checkpoint_id for one in found if one.status == "complete")
 
 
+def release(run_dir: Path, checkpoint_ids: Iterable[str]) -> None:
+    """Nobody will go on from these any more: what only they need goes with the next sweep. Blocks."""
+    for checkpoint_id in checkpoint_ids:
+        path = checkpoints_folder(run_dir) / checkpoint_id
+        catalog.mark_released(path)
+        catalog.remove_records(path)
+
+
 class Swept(NamedTuple):
     """What a sweep has found and done."""
 
@@ -83,7 +87,8 @@ class Swept(NamedTuple):
 
 
 async def sweep_snapshots(run_dir: Path, provider: SandboxProvider, leaks: Collection[str] = ()) -> Swept:
-    """Delete the snapshots of a run that none of its complete checkpoints needs. Nothing may be saving meanwhile.
+    """Delete the snapshots of a run that none of its complete checkpoints needs: those of this node, and of no process
+    that may still be saving. One that carries out the whole run must not be saving meanwhile.
 
     ``leaks`` are those of this provider that the journal takes for there, and that no such checkpoint needs: a process
     may have been killed between their deletion and its word of it. What is in no index is never deleted: it may be
@@ -91,11 +96,11 @@ async def sweep_snapshots(run_dir: Path, provider: SandboxProvider, leaks: Colle
     """
     if "snapshots" not in provider.capabilities or not isinstance(provider, SupportsSnapshots):
         return Swept(Audit(), ())
-    found = Audit()
-    if await to_thread.run_sync(has_snapshots, run_dir):
-        kept = await to_thread.run_sync(complete_ids, run_dir)
-        found = await sweep(snapshots_folder(run_dir), provider, kept=kept)
-    gone = {*found.unneeded, *found.forgotten}
+    kept = await to_thread.run_sync(complete_ids, run_dir)
+    folders = await to_thread.run_sync(indexes_here, run_dir)
+    swept = {folder: await sweep(folder, provider, kept=kept) for folder in folders}
+    told = merged(one for folder, one in swept.items() if folder.name != IMPORTED)  # no journal knows of the others
+    gone = {*told.unneeded, *told.forgotten}
     if untold := set(leaks) - gone:
         gone |= untold - {one.id for one in await provider.snapshots()}
-    return Swept(found, tuple(sorted(gone)))
+    return Swept(merged(swept.values()), tuple(sorted(gone)))

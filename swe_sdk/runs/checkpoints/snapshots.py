@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from anyio import to_thread
 
 from swe_sdk.checkpoint.snapshots.index import SnapshotIndex
-from swe_sdk.checkpoint.snapshots.sweep import Audit, audit
+from swe_sdk.checkpoint.snapshots.sweep import Audit, audit, merged
 from swe_sdk.errors import InputError, SandboxError
 from swe_sdk.model.record import Record
 from swe_sdk.runs.checkpoints.journal import CheckpointJournal, leaked_snapshots, leaks_of
-from swe_sdk.runs.checkpoints.places import Swept, complete_ids, has_snapshots, original_of, sweep_snapshots
+from swe_sdk.runs.checkpoints.participants import tell_released
+from swe_sdk.runs.checkpoints.places import Swept, complete_ids, original_of, sweep_snapshots
+from swe_sdk.runs.checkpoints.series import has_indexes, indexes_here, nodes_elsewhere
 from swe_sdk.runs.folder import load_plan
 from swe_sdk.runs.lock import held_run
 from swe_sdk.sandbox.contract import SandboxProvider
 from swe_sdk.sandbox.registry import named_provider, provider_names
-from swe_sdk.store.checkpoints import snapshots_folder
 from swe_sdk.store.layout import is_run
 from swe_sdk.store.writer import RunWriter
 
@@ -43,7 +45,7 @@ async def run_snapshots(run_dir: Path, *, reap: bool = False) -> list[RunSnapsho
     """
     if not is_run(run_dir):
         raise InputError(f"there is no run at {run_dir}")
-    if not has_snapshots(run_dir):
+    if not has_indexes(run_dir):
         return []
     plan = await to_thread.run_sync(load_plan, run_dir)
     if plan is not None and "provider" in plan.given:
@@ -62,27 +64,46 @@ async def run_snapshots(run_dir: Path, *, reap: bool = False) -> list[RunSnapsho
 
 async def _audited(run_dir: Path) -> list[RunSnapshots]:
     kept = await to_thread.run_sync(complete_ids, run_dir)
+    folders = await to_thread.run_sync(partial(indexes_here, run_dir, with_live=True))
     found = []
-    for name in await to_thread.run_sync(_providers, run_dir):
+    for name in await to_thread.run_sync(_providers, folders):
         async with _named(name) as provider:
-            audited = await audit(snapshots_folder(run_dir), provider, kept=kept)
+            audited = merged([await audit(folder, provider, kept=kept) for folder in folders])
         found.append(RunSnapshots(run=run_dir.name, provider=name, found=audited))
-    return found
+    return found + await to_thread.run_sync(_elsewhere, run_dir)
+
+
+def _elsewhere(run_dir: Path) -> list[RunSnapshots]:
+    """What cannot be seen from here."""
+    nodes = nodes_elsewhere(run_dir)
+    return [RunSnapshots(run=run_dir.name, skipped=f"others lie on the node {node}: look there") for node in nodes]
 
 
 async def _reaped(run_dir: Path) -> list[RunSnapshots]:
     """Delete, and then write it down: a full disk hinders only the second."""
     leaks = await to_thread.run_sync(leaked_snapshots, run_dir)
     swept = {}
-    known = await to_thread.run_sync(_providers, run_dir)
-    for name in sorted({*known, *(set(leaks.values()) & set(provider_names()))}):
+    known = await to_thread.run_sync(_providers, await to_thread.run_sync(indexes_here, run_dir))
+    for name in sorted({*known, *({row.provider for row in leaks.values()} & set(provider_names()))}):
         async with _named(name) as provider:
-            swept[name] = await sweep_snapshots(run_dir, provider, leaks_of(leaks, name))
+            swept[name] = await sweep_snapshots(run_dir, provider, leaks_of(leaks, provider))
     note = await _written_down(run_dir, list(swept.values()))
-    return [
+    reaped = [
         RunSnapshots(run=run_dir.name, provider=name, found=one.found, reaped=True, skipped=note)
         for name, one in swept.items()
     ]
+    return reaped + await to_thread.run_sync(_elsewhere, run_dir)
+
+
+async def tidy_node(run_dir: Path) -> None:
+    """Delete what no complete checkpoint needs of this node's snapshots, in a process that uses its providers still."""
+    folders = await to_thread.run_sync(indexes_here, run_dir)
+    gone: list[str] = []
+    for name in await to_thread.run_sync(_providers, folders):
+        gone += (await sweep_snapshots(run_dir, named_provider(name))).gone
+    if gone:
+        with await to_thread.run_sync(RunWriter, run_dir) as writer:
+            await tell_released(writer, gone)
 
 
 async def _written_down(run_dir: Path, swept: Sequence[Swept]) -> str:
@@ -101,8 +122,8 @@ async def _written_down(run_dir: Path, swept: Sequence[Swept]) -> str:
     return failed
 
 
-def _providers(run_dir: Path) -> list[str]:
-    return sorted({entry.provider for entry in SnapshotIndex(snapshots_folder(run_dir)).entries().values()})
+def _providers(folders: Sequence[Path]) -> list[str]:
+    return sorted({entry.provider for folder in folders for entry in SnapshotIndex(folder).entries().values()})
 
 
 @asynccontextmanager

@@ -55,7 +55,7 @@ class Checkpoint(Shown):
 
     @property
     def id(self) -> str:
-        """``checkpoint-<number>-<random>``."""
+        """``checkpoint-<number>-<random>``; of a worker, ``checkpoint.<series>-<number>-<random>``."""
         return self._saved.checkpoint_id
 
     @property

@@ -20,12 +20,12 @@ def main(text: str) -> None:
         box = _get_ready(control, outside, options)
         for name, limit in options["rlimits"].items():
             root.limit(name, limit)
-        frames.send_blocking(connection, {"ev": "ready"})
+        frames.send_blocking(connection, frames.READY)
         for stream in (1, 2):
             os.dup2(options["log"], stream)
         os.close(options["log"])
     except OSError as error:
-        frames.send_blocking(connection, {"ev": "failed", "error": str(error), "errno": error.errno})
+        frames.send_blocking(connection, frames.failed(error))
         os._exit(1)
     try:
         box.serve(connection)

@@ -52,7 +52,7 @@ def _serve(connection: socket.socket, inherited: tuple[int, ...], watch: Watch, 
         else:
             _copy(connection, message, decoder.fds, inherited, agent)
     except (OSError, ValueError) as error:
-        zygote.tell(connection, {"ev": "failed", "error": str(error), "errno": getattr(error, "errno", None)})
+        zygote.tell(connection, frames.failed(error))
     finally:
         decoder.close()
         connection.close()
@@ -82,7 +82,7 @@ def _launch(
             first = _first_process(facts)
             if first is None:
                 return None
-            zygote.announce(connection, first)
+            zygote.announce(control, first)
             if agent is not None:
                 _limit_segments(first, spec.shared_memory_bytes // 2, agent)
             _hand_over_oom_score(first, ours)

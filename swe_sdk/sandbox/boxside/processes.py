@@ -6,8 +6,6 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
-COOKIE = "SWE_SDK_EXEC"
-"""Environment variable that carries the id of the command a process was started by."""
 RLIMIT_MARK = 10
 """RLIMIT_LOCKS, which has had no effect since Linux 2.4.25.
 

@@ -148,7 +148,7 @@ def _assemble(machine: str) -> tuple[ctypes.Array[ctypes.c_char], bytes] | None:
 _MACHINE = os.uname().machine
 _ASSEMBLED = _assemble(_MACHINE)
 """Made once, by the zygote: in every box it would take a tenth of the time of its birth."""
-_libc = ctypes.CDLL(None, use_errno=True)
+_syscall = ctypes.CDLL(None, use_errno=True).syscall
 
 
 def install() -> None:
@@ -156,6 +156,6 @@ def install() -> None:
     if _ASSEMBLED is None:
         raise OSError(errno.ENOSYS, f"no system-call filter for {_MACHINE}")
     number, set_mode_filter = ctypes.c_long(_MACHINES[_MACHINE][2]), ctypes.c_long(1)
-    if _libc.syscall(number, set_mode_filter, ctypes.c_long(0), _ASSEMBLED[1]) < 0:
+    if _syscall(number, set_mode_filter, ctypes.c_long(0), _ASSEMBLED[1]) < 0:
         error = ctypes.get_errno()
         raise OSError(error, f"seccomp: {os.strerror(error)}")

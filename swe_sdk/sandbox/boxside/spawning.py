@@ -58,7 +58,7 @@ def begin(message: frames.Message, fds: list[int], *, by_vfork: bool) -> Birth:
     try:
         # close_fds, kept descriptors; where it starts; ...; restore signals, new session, process group; ...; by vfork
         pid = fork_exec(
-            argv, _candidates(argv[0], message["env"]), True, (writer,), message["cwd"], _variables(message["env"]),
+            argv, _candidates(argv[0], message["env"]), True, (writer,), message["cwd"], _encoded(message["env"]),
             stdin, -1, -1, stdout, -1, stderr, reader, writer, True, True, -1, gid, groups, uid, 0o022,
             None, by_vfork,  # type: ignore[arg-type]
         )  # fmt: skip
@@ -70,18 +70,17 @@ def begin(message: frames.Message, fds: list[int], *, by_vfork: bool) -> Birth:
     return Birth(pid, reader, message)
 
 
-def _candidates(name: bytes, env: dict[str, str]) -> tuple[bytes, ...]:
+def _candidates(name: bytes, env: list[str]) -> tuple[bytes, ...]:
     """The paths that a program's name may mean, in order."""
     if b"/" in name:
         return (name,)
-    return tuple(os.path.join(os.fsencode(directory), name) for directory in os.get_exec_path(env))
+    variables = dict(pair.split("=", 1) for pair in env)
+    return tuple(os.path.join(os.fsencode(directory), name) for directory in os.get_exec_path(variables))
 
 
-def _variables(env: dict[str, str]) -> list[bytes]:
-    pairs = [(os.fsencode(name), os.fsencode(value)) for name, value in env.items()]
-    if any(b"=" in name for name, _value in pairs):
-        raise ValueError("illegal environment variable name")
-    return [name + b"=" + value for name, value in pairs]
+def _encoded(env: list[str]) -> list[bytes]:
+    """All of them in one go: they are many, and no variable holds a NUL."""
+    return os.fsencode("\0".join(env)).split(b"\0") if env else []
 
 
 def _failure(report: bytes, message: frames.Message) -> Exception:

@@ -27,6 +27,8 @@ _KILL_CAP_S = 10.0
 """How long a kill may go on before it is given up; the SDK then discards the box."""
 _LEFTOVERS_SHARE = 4
 """The part of this process's descriptors that the output of background processes may take; the oldest goes first."""
+WAKEUP_BYTES = 512
+"""Of what signals have left to be read; where there is more, that wakes us once more."""
 _MARKS = 1 << 62
 """Commands are numbered downwards from here."""
 
@@ -81,7 +83,7 @@ class Supervisor:
                     if not self._accept():
                         return
                 elif fd == self._wakeup:
-                    _drain(fd)
+                    os.read(fd, WAKEUP_BYTES)
                     self._reap()
                 elif fd in self._leftovers:
                     self._discard_output(fd)
@@ -358,14 +360,6 @@ def _wake_on_child_exit() -> int:
     return reader
 
 
-def _drain(fd: int) -> None:
-    try:
-        while os.read(fd, 512):
-            pass
-    except BlockingIOError:
-        pass
-
-
 def hear_of_children() -> None:
     """Have the end of a child wake whoever waits for something else; see ``signal.set_wakeup_fd``."""
     signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
@@ -373,7 +367,7 @@ def hear_of_children() -> None:
 
 def warm_up(program: str = "true") -> None:
     """Do everything once that would import or allocate lazily, before the box's own files are the only ones left."""
-    message: frames.Message = {"argv": [program], "cwd": "/", "env": {"PATH": os.defpath}}
+    message: frames.Message = {"argv": [program], "cwd": "/", "env": [f"PATH={os.defpath}"]}
     with open(os.devnull, "rb") as nothing:
         try:
             os.waitpid(spawn(message, [nothing.fileno(), 2, 2]), 0)

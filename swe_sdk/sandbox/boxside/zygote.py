@@ -1,8 +1,9 @@
 """Makes boxes: one small process that clones the first process of each of them.
 
 It serves a control socket (see ``frames``). Each connection asks for one box, or for a process that merges or unpacks
-layers; the answer carries a pidfd of the new process. The zygote ends with the SDK (end of the control socket), and all
-that it made with the zygote (parent-death signal).
+layers. A pidfd of the new process is sent before it begins: on the connection, or on the control socket of a box, where
+nobody waits for it, as who asked for the box waits until it serves. The zygote ends with the SDK (end of the control
+socket), and all that it made with the zygote (parent-death signal).
 """
 
 from __future__ import annotations
@@ -77,11 +78,7 @@ def _end_children() -> None:
 
 
 def _collect_children(reader: int, watch: Watch) -> None:
-    try:
-        while os.read(reader, 512):
-            pass
-    except BlockingIOError:
-        pass
+    os.read(reader, supervisor.WAKEUP_BYTES)
     while True:
         try:
             pid, _status = os.waitpid(-1, os.WNOHANG)
@@ -108,14 +105,15 @@ def _serve(connection: socket.socket, inherited: tuple[int, ...], watch: Watch) 
         message = read_request(connection, decoder)
         if message is None:
             return
+        is_box = "spec" in message
         flags, main = _work(message, decoder.fds)
         ids = message["id_map"], int(message.get("user", root.AGENT_ID))
-        pid = _start(connection, *ids, flags, main, inherited)
-        if "spec" in message:
+        pid = _start(connection, decoder.fds[0] if is_box else connection.fileno(), *ids, flags, main, inherited)
+        if is_box:
             prefer(pid)
             watch.add(pid)
     except (OSError, ValueError) as error:
-        tell(connection, {"ev": "failed", "error": str(error), "errno": getattr(error, "errno", None)})
+        tell(connection, frames.failed(error))
     finally:
         decoder.close()
         connection.close()
@@ -130,15 +128,16 @@ def _work(message: frames.Message, fds: list[int]) -> tuple[int, _Main]:
 
 def _box(message: frames.Message, fds: list[int]) -> tuple[int, _Main]:
     """The first process of a box, which serves the control socket that came with the request."""
-    spec = root.RootSpec.from_message(message["spec"])
+    network = message["spec"]["network"]
 
     def main() -> Callable[[socket.socket], None]:
+        spec = root.RootSpec.from_message(message["spec"])
         held = root.enter_box(spec)
         supervisor.forbid_imports()
         watch = None if held.layer is None or spec.disk_bytes is None else disk.Watch(held.layer, spec.disk_bytes)
         return supervisor.Supervisor(socket.socket(fileno=fds[0]), spec.memory_bytes, held.oom_score, watch).serve
 
-    return _NAMESPACES | (kernel.CLONE_NEWNET if spec.network == "none" else 0), main
+    return _NAMESPACES | (kernel.CLONE_NEWNET if network == "none" else 0), main
 
 
 def _merge(message: frames.Message, fds: list[int]) -> tuple[int, _Main]:
@@ -181,11 +180,18 @@ def _unpack(message: frames.Message, fds: list[int]) -> tuple[int, _Main]:
 
 
 def _start(
-    connection: socket.socket, id_map: str | None, user: int, flags: int, main: _Main, inherited: tuple[int, ...]
+    connection: socket.socket,
+    told: int,
+    id_map: str | None,
+    user: int,
+    flags: int,
+    main: _Main,
+    inherited: tuple[int, ...],
 ) -> int:
     """Clone a process that runs ``main`` in new namespaces.
 
-    ``id_map``: its ids, or None for the caller's own alone, which is ``user`` there.
+    ``told``: the socket that its pidfd goes to. ``id_map``: its ids, or None for the caller's own alone, which is
+    ``user`` there.
     """
     go_read, go_write = os.pipe2(os.O_CLOEXEC)
     caller = (os.geteuid(), os.getegid(), user)
@@ -199,7 +205,7 @@ def _start(
         if id_map is not None:
             for kind in ("uid", "gid"):
                 root.write_file(f"/proc/{pid}/{kind}_map", id_map)
-        announce(connection, pid)
+        announce(told, pid)
         os.write(go_write, b"1")
         return pid
     except OSError:
@@ -209,8 +215,8 @@ def _start(
         os.close(go_write)
 
 
-def announce(connection: socket.socket, pid: int) -> None:
-    """Send a pidfd of a new process.
+def announce(told: int, pid: int) -> None:
+    """Send a pidfd of a new process to whoever has the other end of ``told``.
 
     It does not send one itself: descriptors on their way are counted for each user, and a program of another box may
     have used up what a box's user may send.
@@ -220,7 +226,8 @@ def announce(connection: socket.socket, pid: int) -> None:
     except ProcessLookupError:
         return  # it has ended already, and said why
     try:
-        tell(connection, {"ev": "created"}, (pidfd,))
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, os.dup(told)) as sock:
+            tell(sock, frames.CREATED, (pidfd,))
     finally:
         os.close(pidfd)
 
@@ -246,7 +253,7 @@ def start_plain(connection: socket.socket, main: _Main, inherited: tuple[int, ..
             os.close(fd)
         _run(connection, main, go_read, None)
     os.close(go_read)
-    announce(connection, pid)
+    announce(connection.fileno(), pid)
     os.write(go_write, b"1")
     os.close(go_write)
 
@@ -269,9 +276,9 @@ def _run(connection: socket.socket, main: _Main, go: int, own_ids: tuple[int, in
         if own_ids is not None:
             root.map_only_caller(*own_ids)
         serve = main()
-        tell(connection, {"ev": "ready"})
+        tell(connection, frames.READY)
     except BaseException as error:  # noqa: BLE001 - the last word of a process that must not return into the zygote
-        tell(connection, {"ev": "failed", "error": str(error), "errno": getattr(error, "errno", None)})
+        tell(connection, frames.failed(error))
         os._exit(1)
     try:
         serve(connection)
@@ -281,9 +288,9 @@ def _run(connection: socket.socket, main: _Main, go: int, own_ids: tuple[int, in
         os._exit(0)
 
 
-def tell(connection: socket.socket, message: frames.Message, fds: tuple[int, ...] = ()) -> None:
+def tell(connection: socket.socket, frame: bytes, fds: tuple[int, ...] = ()) -> None:
     """Answer a request; the SDK may have given up waiting."""
     try:
-        frames.send_blocking(connection, message, fds)
+        frames.send_blocking(connection, frame, fds)
     except OSError:
         pass  # the SDK gave up waiting; the box ends with its control socket

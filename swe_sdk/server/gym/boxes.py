@@ -36,6 +36,8 @@ class Session:
     """Under way."""
     answer: tuple[str, dict[str, Any]] | None = None
     """The verdict, and the digest of what was asked for."""
+    is_restored: bool = False
+    """Whether it came from a checkpoint, and no attempt has claimed it yet."""
     lock: anyio.Lock = field(default_factory=anyio.Lock)
 
 
@@ -86,4 +88,5 @@ def _loaded(name: str, saved: Mapping[str, Any]) -> Session:
         task_source=saved["task_source"],
         lent=LentEnvironment.model_validate(saved["lent"]),
         answer=None if answer is None else (answer[0], answer[1]),
+        is_restored=True,
     )

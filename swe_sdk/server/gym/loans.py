@@ -28,12 +28,9 @@ from swe_sdk.server.gym.sessions import Sessions
 from swe_sdk.server.gym.streams import ExecStream, FileStream, HeldOpen
 from swe_sdk.server.problems import Problem
 from swe_sdk.server.validation import validated
-from swe_sdk.server.wire import error_response
+from swe_sdk.server.wire import bearer_token, error_response
 
 R = TypeVar("R", bound=Record)
-_BEARER = "bearer "
-
-
 Call = Callable[[Request, Box], Awaitable[Response]]
 
 
@@ -87,9 +84,8 @@ class Loans:
         return endpoint
 
     def _session(self, request: Request) -> Session:
-        shown = request.headers.get("authorization", "")
-        token = shown[len(_BEARER) :] if shown.lower().startswith(_BEARER) else ""
-        session = self._sessions.granted(self._sessions.signer.check(token.strip(), "sandbox"))
+        token = bearer_token(request.headers.get("authorization"))
+        session = self._sessions.granted(self._sessions.signer.check(token, "sandbox"))
         if session.id != request.path_params["session_id"]:
             raise Problem("unauthorized", "the token is of another session")
         return session

@@ -62,7 +62,7 @@ class McpEndpoint:
         """One message, one answer."""
         inbox = Inbox(request)
         try:
-            _require_own_origin(request)
+            _require_own_origin(request, self._sessions.url)
             with self._desk.admission.post() as slot:
                 body = await inbox.body(slot, self._desk.settings)
                 return await self._answered(request, inbox, body)
@@ -127,10 +127,11 @@ def _token(request: Request) -> str:
     return shown if shown is not None else request.headers.get("authorization", "").partition(" ")[2].strip()
 
 
-def _require_own_origin(request: Request) -> None:
-    """A page in somebody's browser must not reach a server of his machine by a name that it has bound to it."""
+def _require_own_origin(request: Request, url: str) -> None:
+    """A page in somebody's browser must not reach a server of his machine, be it by a name that it has bound to it:
+    what such a request has as its host says nothing."""
     origin = request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+    if origin is not None and urlsplit(origin).netloc != urlsplit(url).netloc:
         raise Problem("unauthorized", f"the origin {origin!r:.100} is not this server's own")
 
 

@@ -11,7 +11,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import anyio
 from pydantic import SecretStr
 
 from swe_sdk.agents.contract import Agent, Prepares
@@ -35,7 +34,7 @@ from swe_sdk.server.gym.peers import Peer
 from swe_sdk.server.gym.resources_app import ResourcesServer
 from swe_sdk.server.gym.settings import AgentSettings, EpisodeSettings, ResourcesSettings
 from swe_sdk.server.gym.stages import RemoteAgent
-from swe_sdk.server.serve import CLOSE_CAP_S, listen_at, serve_until_told, url_of
+from swe_sdk.server.serve import listen_at, serve_until_told, to_the_end, url_of
 from swe_sdk.server.settings import ServerSettings
 
 OnReady = Callable[[str], None]
@@ -73,7 +72,7 @@ async def serve_resources(
         try:
             return await serve_until_told(server.app(), server, listener, lambda: on_ready(url))
         finally:
-            with anyio.move_on_after(CLOSE_CAP_S, shield=True):
+            with to_the_end():
                 await provider.aclose()
 
 

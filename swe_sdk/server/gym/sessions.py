@@ -68,6 +68,7 @@ class Sessions:
         self._environments = RunEnvironments(provider, build_timeout_s=build_timeout_s, scrub=True)
         self._closed = ClosedSessions()
         self._seeding: dict[str, anyio.Lock] = {}
+        self._making = 0
 
     def __iter__(self) -> Iterator[Session]:
         return iter(list(self._boxes.known.values()))
@@ -96,7 +97,7 @@ class Sessions:
     def _admit(self, session: Session, episode_id: EpisodeId) -> None:
         session.used_at = anyio.current_time()
         if session.expires_at == 0.0 or session.episode_id != episode_id:
-            session.episode_id = episode_id
+            session.episode_id, session.is_restored = episode_id, False
             session.expires_at = time.time() + self._settings.session_lifetime_s
 
     @asynccontextmanager
@@ -125,10 +126,9 @@ class Sessions:
             await self.close(other.id)
 
     async def _made(self, session_id: str, episode_id: EpisodeId, found: FoundTask) -> Session:
-        if len(self._boxes.known) >= self._settings.sessions:
-            raise TooBusy("sessions", _LATER_S)
         try:
-            lent = await self._lend(session_id, episode_id, found.task)
+            with self._room_for_one():
+                lent = await self._lend(session_id, episode_id, found.task)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await self.participant.close_session(session_id)  # it counts from its first request on
@@ -136,6 +136,17 @@ class Sessions:
         session = Session(session_id, episode_id, _digest(found.task), *found, lent)
         self._boxes.known[session_id] = session
         return session
+
+    @contextmanager
+    def _room_for_one(self) -> Iterator[None]:
+        """While a session is made; ``TooBusy`` where there are, or are to be, as many as there may be."""
+        if len(self._boxes.known) + self._making >= self._settings.sessions:
+            raise TooBusy("sessions", _LATER_S)
+        self._making += 1
+        try:
+            yield
+        finally:
+            self._making -= 1
 
     async def _lend(self, session_id: str, episode_id: EpisodeId, task: Task) -> LentEnvironment:
         lent = await self._environments.get(task.environment)
@@ -192,11 +203,13 @@ class Sessions:
         raise refuse("checkpoint_error", f"there is no session of {episode_id}", remedy="seed it first")
 
     def granted(self, grant: Grant) -> Session:
-        """The session that a token is for; the same errors."""
+        """The session that a token is for; the same errors. Tokens of before a restore are over."""
         session = self._boxes.known.get(grant.session_id)
         if session is None:
             raise _gone(grant.session_id)
         self.participant.marks.require_live(grant.episode_id)
+        if session.is_restored:
+            raise refuse("stale_attempt", f"session {session.id} was restored", remedy="seed it again")
         return _of_attempt(session, grant.episode_id)
 
     @contextmanager
@@ -266,7 +279,10 @@ class Sessions:
 
 
 def _of_attempt(session: Session, episode_id: EpisodeId) -> Session:
-    if session.episode_id != episode_id:
+    """A later attempt takes over what was restored, whether it is seeded again or not; the one that was cut is over."""
+    if session.is_restored and episode_id.attempt > session.episode_id.attempt:
+        session.episode_id, session.is_restored = episode_id, False
+    if session.is_restored or session.episode_id != episode_id:
         raise refuse("stale_attempt", f"session {session.id} is of {session.episode_id}, not of {episode_id}")
     return session
 

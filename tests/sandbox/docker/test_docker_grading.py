@@ -58,8 +58,8 @@ async def test_tests_that_fill_the_memory_and_take_the_box_with_them_are_unresol
     """A submission that has its supervisor killed earns no mask."""
     task = swe.load_tasks("mini")["mini__fairsplit-1"]
     bomb = (
-        "echo 1000 > /proc/1/oom_score_adj; (for i in $(seq 200);"
-        " do python3 -c 'import time; x = bytearray(3000000); time.sleep(60)' & done; wait) & sleep 20;"
+        "echo 1000 > /proc/1/oom_score_adj; (for i in $(seq 40);"
+        " do python3 -c 'import time; x = bytearray(20_000_000); time.sleep(60)' & done; wait) & sleep 20;"
     )
     grading = task.grading.model_copy(update={"test_command": f"{bomb} {task.grading.test_command}"})
     limited = task.model_copy(update={"grading": grading})

@@ -39,15 +39,14 @@ def only_loopback() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Server]]:
+def servers() -> Iterator[Callable[[str], Server]]:
     """One of each dialect for all tests here, when it is first needed."""
     running: dict[str, Server] = {}
     with ExitStack() as stack:
 
         def server(dialect: str) -> Server:
             if dialect not in running:
-                log = tmp_path_factory.mktemp(f"stub-{dialect}") / "requests"
-                running[dialect] = stack.enter_context(serving(dialect, log))
+                running[dialect] = stack.enter_context(serving(dialect))
             return running[dialect]
 
         yield server

@@ -8,9 +8,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,14 +26,46 @@ _ROOT = Path(__file__).resolve().parents[3]
 _END_S = 60
 
 
-@dataclass(frozen=True)
 class Server:
-    """One that runs."""
+    """One of a dialect. It may be killed and started again: what it knows is kept in ``home``, as is its port."""
 
-    dialect: str
-    url: str
-    mark: str
-    log: Path
+    def __init__(self, dialect: str, home: Path) -> None:
+        self.dialect = dialect
+        self.mark = uuid.uuid4().hex[:12]
+        self.log = home / "requests"
+        self._home = home
+        self._port = 0
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def url(self) -> str:
+        """Of its control plane, and of its gateway to sandboxes."""
+        return f"http://127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        """Returns when it listens."""
+        templates = json.dumps({TEMPLATE: furnished_image(), debian_image(): debian_image()})
+        words = [self.dialect, self.mark, templates, str(self._home), str(self._port)]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.sandbox.e2b.stub.server", *words],
+            cwd=_ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        self._port = int(self._process.stdout.readline())
+
+    def kill(self) -> None:
+        """As a crash would; its sandboxes stay."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.communicate()
+
+    def end(self) -> None:
+        """With all that it has."""
+        assert self._process is not None
+        self._process.communicate(timeout=_END_S)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -91,17 +123,13 @@ def furnished_image() -> str:
 
 
 @contextmanager
-def serving(dialect: str, log: Path) -> Iterator[Server]:
+def serving(dialect: str) -> Iterator[Server]:
     """One of its own; afterwards nothing of it is left."""
-    templates = json.dumps({TEMPLATE: furnished_image(), debian_image(): debian_image()})
-    words = [sys.executable, "-m", "tests.sandbox.e2b.stub.server", dialect, templates, str(log)]
-    with subprocess.Popen(words, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        server = Server(dialect, f"http://127.0.0.1:{int(process.stdout.readline())}", str(process.pid), log)
+    with tempfile.TemporaryDirectory(prefix="e2b-stub-") as home:
+        server = Server(dialect, Path(home))
+        server.start()
         try:
             yield server
         finally:
-            process.stdin.close()
-            process.wait(_END_S)
-    assert (server.containers(), server.images()) == ([], [])
+            server.end()
+        assert (server.containers(), server.images()) == ([], [])

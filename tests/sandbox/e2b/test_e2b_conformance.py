@@ -7,9 +7,7 @@ otherwise those are made in which the wire, and not the supervisor that all remo
 from __future__ import annotations
 
 import os
-import tempfile
 from contextlib import ExitStack
-from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -61,8 +59,7 @@ class _OnStub(ProviderSuite):
     @classmethod
     def setup_class(cls) -> None:
         cls._stack = ExitStack()
-        folder = cls._stack.enter_context(tempfile.TemporaryDirectory())
-        cls._server = cls._stack.enter_context(serving(cls.dialect, Path(folder) / "requests"))
+        cls._server = cls._stack.enter_context(serving(cls.dialect))
         cls._environment = pytest.MonkeyPatch()
         for name, value in ((API_KEY, KEY), (TEMPLATE_VARIABLE, TEMPLATE)):  # another process has them from there
             cls._environment.setenv(name, value)

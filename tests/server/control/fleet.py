@@ -30,7 +30,11 @@ class Fleet:
         self.home = home
         self.logs = {kind: home / f"{kind}-{time.monotonic_ns()}" for kind in KINDS}
         self.processes = {kind: self._start(kind, count) for kind, count in (workers or KINDS).items()}
-        self.urls = {kind: self._ready(kind) for kind in self.processes}
+        try:
+            self.urls = {kind: self._ready(kind) for kind in self.processes}
+        except BaseException:
+            self.kill()
+            raise
 
     def _start(self, kind: str, count: int) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "swe_sdk.server.control.workers", f"tests.server.control.toy:{kind}"]
@@ -81,6 +85,8 @@ class Rollouts:
         self.attempts = dict.fromkeys(names, -1)
         self.results: dict[str, Any] = {}
         self.refusals: list[str] = []
+        self.turned_away: set[str] = set()
+        """Who came while a checkpoint was open, and came again."""
 
     async def run(self, fleet: Fleet, name: str) -> None:
         """The next attempt of a rollout; nothing where the servers are killed meanwhile."""
@@ -90,7 +96,9 @@ class Rollouts:
         body = {"episode": {"rollout_id": name, "attempt": self.attempts[name]}, "task": task, "servers": servers}
         with suppress(httpx.TransportError):
             async with httpx.AsyncClient(timeout=300, verify=False) as client:
-                answer = await client.post(f"{fleet.urls['environment']}/run", json=body)
+                while _is_closed(answer := await client.post(f"{fleet.urls['environment']}/run", json=body)):
+                    self.turned_away.add(name)
+                    await anyio.sleep(0.05)
                 if answer.status_code != 200:
                     self.refusals.append(f"{name}: {answer.status_code} {answer.text}")
                     return
@@ -106,3 +114,8 @@ class Rollouts:
             while self.left:
                 assert self.refusals == [], self.refusals
                 await anyio.sleep(0.05)
+
+
+def _is_closed(answer: httpx.Response) -> bool:
+    """Whether a checkpoint is open, so that an episode has to be asked for again once it is over."""
+    return answer.status_code == 409 and answer.json()["error"]["code"] == "admission_closed"

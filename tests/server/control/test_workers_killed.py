@@ -88,6 +88,32 @@ def test_no_step_is_lost_and_none_is_done_twice(tmp_path: Path, lives: list[Flee
     }
 
 
+def test_rollouts_that_come_while_a_checkpoint_is_open_are_let_in_after_it(tmp_path: Path, lives: list[Fleet]) -> None:
+    """A busy machine may begin rollouts only when the next save has closed admission already."""
+
+    async def main() -> Rollouts:
+        fleet = Fleet(tmp_path, {"environment": 2, "agent": 1, "resources": 1})
+        lives.append(fleet)
+        rollouts = Rollouts([f"r{number}" for number in range(4)], steps=2, pace_s=0.01)
+        async with Trainer(fleet.urls, TOKEN, tmp_path) as trainer, anyio.create_task_group() as tasks:
+            await trainer.post("environment", "prepare", "c1")
+            for name in rollouts.names:
+                tasks.start_soon(rollouts.run, fleet, name)
+            with anyio.fail_after(30):
+                while rollouts.turned_away != set(rollouts.names):
+                    assert rollouts.refusals == []
+                    await anyio.sleep(0.01)
+            assert rollouts.results == {}
+            await trainer.post("environment", "resume", "c1")
+            await rollouts.all_done(30)
+        fleet.stop()
+        return rollouts
+
+    rollouts = anyio.run(main)
+    assert rollouts.refusals == []
+    assert {result["log"][-1] for result in rollouts.results.values()} == {2}
+
+
 def test_a_worker_that_is_killed_is_replaced_and_its_loss_is_said(tmp_path: Path, lives: list[Fleet]) -> None:
     async def main() -> None:
         fleet = Fleet(tmp_path, {"resources": 2})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -232,12 +233,12 @@ def test_records_are_joined_with_who_had_them() -> None:
         name: [plain(ResourcesSessionRecord(episode_id=ep(name), session_id=name, state={"b": 1, "a": 2}))]
         for name in ("b", "a")
     }
-    assert [(one.session_id, one.owner) for one in joint("resources", sessions)] == [("a", "a"), ("b", "b")]  # type: ignore[attr-defined]
+    assert [(one.session_id, one.owner) for one in joint("resources", sessions, {})] == [("a", "a"), ("b", "b")]  # type: ignore[attr-defined]
     ledgers = {
         "a": [plain(ModelRecord(episode_id=ep("r"), rows=[{"n": 1}]))],
         "b": [plain(ModelRecord(episode_id=ep("r"), rows=[{"n": 2}])), plain(ModelRecord(episode_id=ep("q")))],
     }
-    assert [(one.episode_id, one.rows) for one in joint("model", ledgers)] == [  # type: ignore[attr-defined]
+    assert [(one.episode_id, one.rows) for one in joint("model", ledgers, {})] == [  # type: ignore[attr-defined]
         (ep("r"), [{"n": 1}, {"n": 2}]),
         (ep("q"), []),
     ]
@@ -278,3 +279,31 @@ def test_episodes_whose_session_is_lost_are_restarts_until_they_are_over() -> No
     book.told("d", {"u": ep("o", 3)}, [])
     book.forget(["r"])
     assert book.restarts(Marks()) == (), "a later attempt began anew, or was forgotten"
+
+
+_TOLD = st.tuples(NAMES, st.sampled_from(["s", "t"]), st.integers(0, 2) | st.none())
+
+
+@given(st.lists(_TOLD, max_size=12), st.sets(NAMES))
+def test_sessions_that_several_workers_have_are_known_whatever_was_told(told: list[Any], lost: set[str]) -> None:
+    """``None`` = it has ended there. The model is a table of who has what."""
+    book, table = SessionBook(), dict[tuple[str, str], int]()
+    for worker, session, attempt in told:
+        if attempt is None:
+            table.pop((worker, session), None)
+            book.told(worker, {}, [session])
+        else:
+            table[worker, session] = attempt
+            book.told(worker, {session: ep(session, attempt)}, [])
+    for worker in lost:
+        book.left(worker, is_made_up_for=True)
+    newest, holders, expected = dict[str, int](), Counter[tuple[str, int]](), dict[str, set[str]]()
+    table = {key: attempt for key, attempt in table.items() if key[0] not in lost}
+    for (_, session), attempt in table.items():
+        newest[session] = max(attempt, newest.get(session, 0))
+        holders[session, attempt] += 1
+    for (worker, session), attempt in table.items():
+        if attempt < newest[session]:
+            expected.setdefault(worker, set()).add(session)
+    assert book.superseded() == expected
+    assert set(book.restarts(Marks())) == {ep(*one) for one in newest.items() if holders[one] > 1}

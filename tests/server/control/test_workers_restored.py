@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 
 from swe_sdk.checkpoint import ResourcesParticipant
+from swe_sdk.checkpoint.store import folder, read_manifest
 from swe_sdk.server.control.workers import Member
 from tests.checkpoint.house import KeepsNothing, ep, refused, seed
 from tests.server.control.crews import (
@@ -181,6 +182,50 @@ async def test_sessions_go_by_their_owner_to_the_least_loaded_and_everybody_lear
             member = crew.workers[0].member
             assert member.owner_of(old) == member.owner_of(now), "it is known by the first of its names"
             assert member.owner_of(old) in {"u0", "u1"}
+
+
+@in_real_time
+async def test_a_restored_session_that_is_made_anew_at_another_worker_is_saved_from_there(tmp_path: Path) -> None:
+    """An episode that was saved before the reply to its seed has no cookie that says who has its session."""
+    async with crew_of("resources", kept, tmp_path) as crew:
+        await touch(crew.workers[1], "s", ep("r"), "before")
+        await prepare(crew.hub)
+        await commit(crew.hub, tmp_path, scope=[ep("r")])
+        await resume(crew.hub)
+    async with crew_of("resources", kept, tmp_path, prefix="v") as crew:
+        await restore(crew.hub, tmp_path, ep("r"))
+        await resume(crew.hub)
+        assert states_of(crew) == {"v0": {"s"}, "v1": set()}
+        with refused("stale_attempt"):
+            await touch(crew.workers[0], "s", ep("r"), "of the attempt that the restore has cut")
+        await touch(crew.workers[1], "s", ep("r", 2), "after")
+        assert (await prepare(crew.hub, "c2")).restarts == ()
+        assert (await commit(crew.hub, tmp_path, "c2", scope=[ep("r", 2)])).record_count == 1
+        manifest = read_manifest(folder(tmp_path / "c2", "resources", "resources"))
+        assert manifest.model_extra is not None
+        assert manifest.model_extra["session_owners"] == {"s": "v1"}
+        await until(lambda: states_of(crew) == {"v0": set(), "v1": {"s"}})
+        await resume(crew.hub, "c2")
+    async with crew_of("resources", kept, tmp_path, prefix="u") as crew:
+        await restore(crew.hub, tmp_path, ep("r", 2), name="c2")
+        await resume(crew.hub, "c2")
+        (owner,) = [one for one in crew.workers if one.member.name == crew.workers[0].member.owner_of("v1")]
+        assert owner.participant.hooks.states == {"s": "after"}
+
+
+@in_real_time
+async def test_a_session_that_two_workers_have_for_one_attempt_is_in_no_checkpoint(tmp_path: Path) -> None:
+    """The reply to a seed was lost, and the seed came to another worker when it was made again."""
+    async with crew_of("agent", agents, tmp_path) as crew:
+        for worker in crew.workers:
+            await worker.participant.seed(seed("s", ep("r")))
+        assert (await prepare(crew.hub)).restarts == (ep("r"),)
+        with refused("restart_in_scope"):
+            await commit(crew.hub, tmp_path, scope=[ep("r")])
+        await resume(crew.hub)
+        await crew.workers[0].participant.close_session("s")
+        await until(lambda: not crew.hub._sessions.restarts(crew.hub.marks))
+        assert (await prepare(crew.hub, "c2")).restarts == ()
 
 
 @in_real_time

@@ -94,3 +94,50 @@ def test_a_former_owner_is_known_by_its_name_and_one_that_is_gone_is_said_to_be(
             assert (lost.status_code, lost.json()["error"]["code"]) == (502, "worker_lost")
 
     anyio.run(main)
+
+
+def test_a_request_is_sent_on_to_a_worker_and_to_nobody_else() -> None:
+    """The target of a request is a client's to write: what stands in it is a path, whatever it looks like."""
+
+    async def main() -> None:
+        async with fleet("a", "b") as workers, await anyio.create_tcp_listener(local_host="127.0.0.1") as elsewhere:
+            (name,) = (await ask(workers.addresses["a"])).cookies
+            port = elsewhere.extra(anyio.abc.SocketAttribute.local_port)
+            met: list[str] = []
+
+            async def meet(stream: anyio.abc.SocketStream) -> None:
+                met.append("somebody else")
+                await stream.aclose()
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(elsewhere.serve, meet)
+                for target in (f"%2f@127.0.0.1:{port}/x", f"@127.0.0.1:{port}/x", f"%2F%2F127.0.0.1:{port}/x"):
+                    status = await _raw(workers.addresses["b"], f"GET {target} HTTP/1.1", f"Cookie: {name}=a")
+                    assert status in (b"400", b"404"), target
+                status = await _raw(workers.addresses["b"], "GET /a%2fb?c HTTP/1.1", f"Cookie: {name}=a")
+                assert status == b"201"
+                tasks.cancel_scope.cancel()
+            assert met == []
+
+    anyio.run(main)
+
+
+async def _raw(url: str, *lines: str) -> bytes:
+    """The status that a request gets which no client of HTTP would make."""
+    async with await anyio.connect_tcp("127.0.0.1", int(url.rpartition(":")[2])) as stream:
+        await stream.send("\r\n".join([*lines, "Host: x", "", ""]).encode())
+        return (await stream.receive()).split()[1]
+
+
+def test_a_cookie_is_found_among_those_of_others() -> None:
+    """Cookies of a host go to all of its ports, and some servers set odd ones."""
+
+    async def main() -> None:
+        async with fleet("a", "b") as workers:
+            (name,) = (await ask(workers.addresses["a"])).cookies
+            async with httpx.AsyncClient(base_url=workers.addresses["b"], verify=False) as client:
+                odd = f'theirs={{"a": [1]}}; =; odd"; {name}=a'
+                answer = await client.get("/x", headers={"cookie": odd})
+            assert (answer.headers["x-worker"], workers.seen[-1]) == ("a", "a")
+
+    anyio.run(main)

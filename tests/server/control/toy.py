@@ -6,9 +6,11 @@ reads the log. Every step is one line of it; each line must stand there once, wh
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -26,9 +28,11 @@ from swe_sdk.checkpoint.participants.episode import Episode
 from swe_sdk.errors import CheckpointError
 from swe_sdk.server.control.workers import Member
 from swe_sdk.server.control.workers.child import Served
-from swe_sdk.server.wire import refusal
+from swe_sdk.server.wire import read_error, refusal
 
 TOTAL_S = 1000.0
+ENDS = "SWE_SDK_TESTS_ENDS"
+"""Names the folder where workers of :func:`slow_to_end` say that they have cleaned up."""
 
 
 def app_of(**endpoints: Any) -> Starlette:
@@ -50,7 +54,8 @@ async def post(url: str, path: str, body: Mapping[str, Any], cookies: dict[str, 
     """The reply; cookies that come with it are kept in ``cookies``."""
     async with httpx.AsyncClient(cookies=cookies, timeout=120, verify=False) as client:
         answer = await client.post(f"{url}/{path}", json=body)
-        answer.raise_for_status()
+        if answer.is_error:
+            raise read_error(answer.status_code, answer.content)
         cookies.update({one.name: str(one.value) for one in answer.cookies.jar})
         return answer.json()
 
@@ -124,6 +129,15 @@ async def environment(member: Member) -> AsyncIterator[Served]:
         raise CheckpointError("stale_attempt", f"{me} was stopped: {episode.ended_by}")
 
     yield Served(participant, app_of(run=run))
+
+
+@asynccontextmanager
+async def slow_to_end(member: Member) -> AsyncIterator[Served]:
+    """A worker that takes a second to clean up."""
+    yield Served(AgentParticipant(), Starlette())
+    with anyio.CancelScope(shield=True):
+        await anyio.sleep(1)
+    (Path(os.environ[ENDS]) / member.name).touch()
 
 
 async def turn(episode: Episode, task: Any, servers: Mapping[str, str]) -> Any:

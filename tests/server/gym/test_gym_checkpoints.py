@@ -11,9 +11,12 @@ import pytest
 
 from swe_sdk.checkpoint.coordinator import Coordinator
 from swe_sdk.checkpoint.messages import CommitRequest, EpisodeId, PrepareRequest, RestoreRequest, ResumeRequest
+from swe_sdk.errors import SandboxClosed
 from swe_sdk.server.control.client import HttpParticipant
+from swe_sdk.server.gym.borrowed import borrow
 from tests.server.gym.conftest import StartGym
-from tests.server.gym.gym_servers import GymProcess, Post, boxes_of, episode_body, script, wait_for
+from tests.server.gym.gym_servers import GymProcess, Post, boxes_of, episode_body, script, verify_body, wait_for
+from tests.server.gym.test_gym_sessions import Seeded
 from tests.server.serving import NAME
 
 pytestmark = pytest.mark.anyio
@@ -82,3 +85,36 @@ async def test_killed_and_restored(start_gym: StartGym, gym_home: Path, tmp_path
     assert boxes_of(home) == []
     for server in second.servers.values():
         assert server.stop() == 0
+
+
+async def test_restored_while_it_was_verified(start_gym: StartGym, gym_home: Path, tmp_path: Path) -> None:
+    """Nothing is seeded again then: the next attempt asks for its verdict at once, and closes the session."""
+    home = gym_home / "verifying"
+    home.mkdir()
+    (home / "control").write_text(CONTROL)
+    control = ("--control-token-file", str(home / "control"), "--state-dir", str(home / "index"))
+    saved = {"checkpoint_id": "c1", "deadline_ts": time.time() + 60}
+    first = start_gym("resources", *control, home=home)
+    session = Seeded(first, "verifying")
+    box = borrow(session.access)
+    assert (await box.exec("sed -i 's/answer = 41/answer = 42/' src.txt")).ok
+    async with HttpParticipant(first.url, token=CONTROL) as participant:
+        assert (await participant.prepare(PrepareRequest(**saved))).report.ready
+        there = {"checkpoint_dir": str(tmp_path), "episode_ids": (EpisodeId(rollout_id="verifying"),)}
+        await participant.commit(CommitRequest(**saved, **there))
+    first.kill()
+    second = start_gym("resources", *control, "--port", first.url.rpartition(":")[2], home=home)
+    async with HttpParticipant(second.url, token=CONTROL) as participant:
+        await participant.restore(RestoreRequest(**saved, **there))
+        await participant.resume(ResumeRequest(**saved))
+    with pytest.raises(SandboxClosed):
+        await box.exec("echo who had it before the restore goes on > src.txt")
+    await box.close()
+    session.server = second
+    assert session.close() == 409, "of the attempt that the restore has cut"
+    with second.client() as client:
+        verdict = client.post("/verify", json=verify_body("verifying", NAME, attempt=1))
+        assert verdict.json().get("reward") == 1.0, verdict.text
+    session.attempt = 1
+    assert session.close() == 200
+    assert boxes_of(home) == []

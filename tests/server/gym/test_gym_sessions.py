@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import anyio
 import pytest
 
@@ -64,6 +66,20 @@ async def test_concurrent_seeds_of_one_attempt_make_one_sandbox(resources: GymPr
     assert Seeded(resources, "at-once").close() == 200
 
 
+async def test_sandboxes_that_are_being_made_count_as_well(start_gym: StartGym, gym_home: Path) -> None:
+    """A trainer begins all of its rollouts at once."""
+    home = gym_home / "burst"
+    home.mkdir()
+    server = start_gym("resources", "--set", "sessions=2", home=home)
+    posts = [Post(server, "/seed_session", seed_body(f"burst-{number}", NAME)) for number in range(6)]
+    for post in posts:
+        post.join(60)
+    answers = [post.answer for post in posts if post.answer is not None]
+    assert sorted(answer.status_code for answer in answers) == [200, 200, 429, 429, 429, 429]
+    assert len(boxes_of(home)) == 2
+    assert server.stop() == 0
+
+
 async def test_a_later_attempt_ends_what_an_earlier_one_has_left(resources: GymProcess) -> None:
     first = Seeded(resources, "attempts")
     box = borrow(first.access)
@@ -113,8 +129,10 @@ async def test_a_borrowed_box_is_a_box(resources: GymProcess) -> None:
 
 
 async def test_connections_in_a_borrowed_box_come_here(resources: GymProcess) -> None:
+    """Here, and not where a header says that the request has come from."""
     session = Seeded(resources, "listens")
     box = borrow(session.access)
+    box._client.headers["X-Forwarded-For"] = "127.0.0.2"
     port, listener = await box.listen()
     try:
         with anyio.fail_after(20):

@@ -56,6 +56,29 @@ def test_tools_work_in_the_lent_sandbox(client: httpx.Client, session: Seeded) -
     assert "command" in text_of(mcp_call(client, token, "exec"))
 
 
+def test_arguments_that_no_system_takes_are_errors_of_the_tool(client: httpx.Client, session: Seeded) -> None:
+    """NUL ends a name, lone surrogates stand for no bytes, and some things are of the wrong kind altogether."""
+    for tool, arguments in [
+        ("exec", {"command": "echo a\0b"}),
+        ("exec", {"command": "true", "cwd": "a\0b"}),
+        ("exec", {"command": "true", "cwd": "/not/there"}),
+        ("read_file", {"path": "a\0b"}),
+        ("read_file", {"path": "x" * 10_000}),
+        ("read_file", {"path": "/dev/zero"}),
+        ("read_file", {"path": "/proc/1/mem"}),
+        ("write_file", {"path": "a\0b", "content": ""}),
+        ("write_file", {"path": "/", "content": ""}),
+    ]:
+        assert mcp_call(client, session.tools_token, tool, **arguments)["isError"], (tool, arguments)
+    headers = {"X-NeMo-Gym-Session-Token": session.tools_token}
+    for told in ('"echo \\ud800"', "7", "null", '["a"]'):
+        params = f'{{"name": "exec", "arguments": {{"command": {told}}}}}'
+        body = f'{{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {params}}}'
+        answer = client.post("/mcp", content=body, headers=headers)
+        assert answer.status_code in (200, 400), answer.text
+        assert "error" in answer.json() or answer.json()["result"]["isError"], told
+
+
 @pytest.mark.parametrize("token", [None, "", "no.token", "lent"], ids=["none", "empty", "forged", "of the sandbox"])
 def test_an_auth_failure_is_a_tool_error(client: httpx.Client, session: Seeded, token: str | None) -> None:
     """Its words reach the model; a transport error would look like an outage to a harness."""
@@ -140,7 +163,14 @@ def test_notifications_are_heard_and_pages_of_browsers_are_not(client: httpx.Cli
     assert (heard.status_code, heard.content) == (202, b"")
     assert client.get("/mcp").status_code == 405
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-    assert client.post("/mcp", json=call, headers={"Origin": "http://evil.example"}).status_code == 401
+    for headers in (
+        {"Origin": "http://evil.example"},
+        {"Origin": "http://evil.example", "Host": "evil.example"},  # a name that its owner has bound to this machine
+        {"Origin": "null"},
+    ):
+        assert client.post("/mcp", json=call, headers=headers).status_code == 401, headers
+    own = str(client.base_url).rstrip("/")
+    assert client.post("/mcp", json=call, headers={"Origin": own}).status_code == 200
 
 
 async def test_a_tool_that_blocks_runs_beside_the_loop() -> None:

@@ -42,9 +42,8 @@ from swe_sdk.sandbox.providers.apptainer.diagnosis import explain_start
 from swe_sdk.sandbox.providers.apptainer.library import Image
 from swe_sdk.sandbox.providers.apptainer.program import Program, environment
 from swe_sdk.sandbox.providers.local.cgroups import BoxCgroup
-from swe_sdk.sandbox.providers.local.zygote import Zygote
+from swe_sdk.sandbox.providers.local.zygote import Born, Zygote
 from swe_sdk.sandbox.runtime import Runtime
-from swe_sdk.sandbox.wire import Call
 
 _MACHINE = "/mnt"
 """Where this machine's file system is bound in the container: a directory that images have. The zygote makes it its
@@ -97,10 +96,10 @@ class ImageZygote(Zygote):
         await to_thread.run_sync(self._started)
         return self.facts
 
-    async def create(self, message: dict[str, Any], control: socket.socket) -> tuple[int, Call]:
+    async def create(self, message: dict[str, Any]) -> Born:
         """As the zygote does; programs are root in the box, as in a container."""
         await self.start()
-        return await super().create({**message, "user": 0}, control)
+        return await super().create({**message, "user": 0})
 
     def _start(self) -> None:
         self.close()

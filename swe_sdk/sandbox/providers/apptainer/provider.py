@@ -44,6 +44,7 @@ class ApptainerProvider(LocalProvider):
     """
 
     name = "apptainer"
+    capabilities = LocalProvider.capabilities - {"export"}  # its lowest layer is a file that another machine may lack
 
     def __init__(
         self,
@@ -147,7 +148,7 @@ class ApptainerProvider(LocalProvider):
     def _base(self, box: LocalBox) -> tuple[tuple[Mount, ...], tuple[str, ...]]:
         wanted = (*(network_mounts() if box.spec.network == "host" else ()), *box.spec.mounts)
         mounts = tuple({mount.target: mount for mount in wanted}.values())
-        ground = ensure_ground(self.store.root / "skeletons", self.store.scratch, mounts)
+        ground = ensure_ground(self.store.skeletons, self.store.scratch, mounts)
         return mounts, (IMAGE, f"skeletons/{ground}")
 
     def _end(self) -> None:

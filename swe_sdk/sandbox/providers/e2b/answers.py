@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 UNAUTHORIZED, BUSY, UNAVAILABLE = 401, 429, 503
 PASSING = (BUSY, UNAVAILABLE)
 """The system has done nothing, and may do it in a moment."""
+_SECRETS = ("X-API-KEY", "X-Access-Token")
+_MOST_CHARACTERS = 500
 _NOT_FOUND = "was not found"
 """What E2B's gateway says, with status 502, of a sandbox that is not there or paused; see ``e2b/exceptions.py``."""
 _STATUS_OF = {
@@ -63,9 +65,17 @@ def unanswered(what: str, error: Exception) -> Silent:
 
 
 def text_of(response: httpx.Response) -> str:
-    """What an answer says in words; it has been read. JSON of E2B, or whatever a gateway between us and it sends."""
+    """What an answer says in words; it has been read. JSON of E2B, or whatever a gateway between us and it sends, but
+    for the secrets that we have sent."""
+    text = _words(response)
+    for secret in filter(None, map(response.request.headers.get, _SECRETS)):
+        text = text.replace(secret, "...")
+    return text[:_MOST_CHARACTERS]
+
+
+def _words(response: httpx.Response) -> str:
     try:
         body = json.loads(response.content)
-    except ValueError:
-        return response.text[:500]
+    except (ValueError, RecursionError):
+        return response.text
     return str(body.get("message") or "") if isinstance(body, dict) else ""

@@ -67,7 +67,7 @@ def parse(body: bytes) -> Message:
     """An object of JSON; ``WireError`` for anything else."""
     try:
         message = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise WireError(f"a message is no JSON: {error}") from None
     if not isinstance(message, dict):
         raise WireError("a message is no object")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from swe_sdk.sandbox.providers.e2b.naming import found_snapshot, is_called, new_
 from swe_sdk.sandbox.providers.e2b.relabelling import Relabelling
 from swe_sdk.sandbox.providers.e2b.rest import Rest
 from swe_sdk.sandbox.providers.e2b.settings import API_KEY, E2BSettings
+from swe_sdk.sandbox.providers.e2b.shapes import Sandbox, Snapshot
 from swe_sdk.sandbox.providers.remote.engine import (
     FoundSandbox,
     FoundSnapshot,
@@ -30,10 +32,8 @@ from swe_sdk.sandbox.providers.remote.engine import (
     Wanted,
 )
 from swe_sdk.sandbox.providers.remote.failures import InUse, NotThere, Refused, RemoteTrouble, Silent
+from swe_sdk.sandbox.providers.remote.making import make_ready
 
-_READY_S = 60.0
-_LOOK_S = 0.1
-_KILL_CAP_S = 30.0
 _USUAL_MODE = 0o644
 """What envd gives to a new file."""
 _MOST_ADDRESSES = 10_000
@@ -91,15 +91,7 @@ class E2BEngine:
 
     async def create(self, wanted: Wanted) -> str:
         """See the protocol."""
-        with anyio.CancelScope(shield=True):  # what is made without our knowing its id would be lost
-            sandbox = await self._made(wanted)
-        try:
-            await self._await_envd(sandbox)
-        except BaseException:
-            with anyio.move_on_after(_KILL_CAP_S, shield=True), suppress(SandboxError):
-                await self.kill(sandbox)
-            raise
-        return sandbox
+        return await make_ready(partial(self._made, wanted), self._is_healthy, self.kill)
 
     async def _made(self, wanted: Wanted) -> str:
         """Its id. Where the answer is lost, what came of the request is found by its metadata, which are its alone."""
@@ -113,9 +105,9 @@ class E2BEngine:
         except RemoteTrouble as trouble:
             raise self._creation_failure(wanted, trouble) from trouble
         self._remember(told)
-        return str(told["sandboxID"])
+        return told["sandboxID"]
 
-    async def _created(self, wanted: Wanted) -> dict[str, Any]:
+    async def _created(self, wanted: Wanted) -> Sandbox:
         """What the system says of it; a busy one is asked again, by a request that it can tell is the same."""
         key = str(uuid.uuid4())
         for pause_s in PAUSES_S:
@@ -136,13 +128,8 @@ class E2BEngine:
             return ImageNotFound(trouble.message, remedy="is there a template of that name? see SWE_SDK_E2B_TEMPLATE")
         return CreateFailed(trouble.message, remedy=trouble.remedy)
 
-    async def _await_envd(self, sandbox: str) -> None:
-        address = await self.address(sandbox)
-        with anyio.move_on_after(_READY_S):
-            while not await self._envd.is_healthy(address):
-                await anyio.sleep(_LOOK_S)
-            return
-        raise CreateFailed(f"envd does not answer in sandbox {sandbox}", remedy="is E2B_SANDBOX_URL right?")
+    async def _is_healthy(self, sandbox: str) -> bool:
+        return await self._envd.is_healthy(await self.address(sandbox))
 
     async def find(self, sandbox: str) -> FoundSandbox | None:
         """See the protocol."""
@@ -150,8 +137,8 @@ class E2BEngine:
             return self._found(await self._rest.sandbox(sandbox))
         return None
 
-    def _found(self, told: Mapping[str, Any]) -> FoundSandbox:
-        sandbox = str(told["sandboxID"])
+    def _found(self, told: Sandbox) -> FoundSandbox:
+        sandbox = told["sandboxID"]
         metadata = {str(name): str(value) for name, value in (told.get("metadata") or {}).items()}
         state: SandboxState = "paused" if told.get("state") == "paused" else "running"
         return FoundSandbox(sandbox, self._labels.applied(sandbox, metadata), state)
@@ -202,15 +189,17 @@ class E2BEngine:
 
     async def sandboxes(self, metadata: Mapping[str, str]) -> list[FoundSandbox]:
         """By the metadata that it was made with."""
-        return [self._found(told) async for told in self._rest.sandboxes(metadata)]
+        found = {told["sandboxID"]: self._found(told) async for told in self._rest.sandboxes(metadata)}
+        return list(found.values())
 
     # -- in a sandbox -----------------------------------------------------------------------------------------------
 
     async def run(self, sandbox: str, line: str, env: Mapping[str, str], on_line: OnLine) -> None:
         """By ``/bin/sh``, and without the profile of any user."""
         lines = Lines(on_line)
-        async for data in self._envd.start(await self.address(sandbox), ["/bin/sh", "-c", line], env):
-            lines.feed(data)
+        async with aclosing(self._envd.start(await self.address(sandbox), ["/bin/sh", "-c", line], env)) as output:
+            async for data in output:
+                lines.feed(data)
 
     async def upload(self, sandbox: str, files: Sequence[Upload]) -> None:
         """See the protocol. Modes are set afterwards, where they are not what envd gives."""
@@ -222,21 +211,22 @@ class E2BEngine:
                 line = f"chmod {mode:o} {shlex.join(paths[begin : begin + _PATHS_IN_A_LINE])}"
                 await self.run(sandbox, line, {}, lambda _line: None)
 
-    async def download(self, sandbox: str, path: str, offset: int = 0) -> AsyncIterator[bytes]:
+    async def download(self, sandbox: str, path: str, offset: int = 0) -> AsyncGenerator[bytes]:
         """See the protocol."""
-        async for piece in self._envd.download(await self.address(sandbox), path, offset):
-            yield piece
+        async with aclosing(self._envd.download(await self.address(sandbox), path, offset)) as pieces:
+            async for piece in pieces:
+                yield piece
 
     async def address(self, sandbox: str) -> Address:
         """Where its envd is: known of those that this process has made; of others the system tells it."""
         return self._addresses.get(sandbox) or self._remember(await self._rest.sandbox(sandbox))
 
-    def _remember(self, told: Mapping[str, Any]) -> Address:
-        sandbox = str(told["sandboxID"])
+    def _remember(self, told: Sandbox) -> Address:
+        sandbox = told["sandboxID"]
         url = self._settings.address_of(sandbox, told.get("domain"))
         if len(self._addresses) >= _MOST_ADDRESSES:
             self._addresses.clear()
-        address = self._addresses[sandbox] = Address(sandbox, url, str(told.get("envdAccessToken") or ""))
+        address = self._addresses[sandbox] = Address(sandbox, url, told.get("envdAccessToken") or "")
         return address
 
     # -- snapshots --------------------------------------------------------------------------------------------------
@@ -252,7 +242,7 @@ class E2BEngine:
             raise Refused(f"a snapshot of sandbox {sandbox} was not given the name {wire_name}")
         return found
 
-    async def _frozen(self, sandbox: str, wire_name: str) -> dict[str, Any]:
+    async def _frozen(self, sandbox: str, wire_name: str) -> Snapshot:
         """What the system says of it. Where that is lost, what came of the request is found by its name."""
         try:
             return await self._rest.snapshot(sandbox, wire_name, with_memory=self.traits.snapshot_scope == "memory")
@@ -264,8 +254,8 @@ class E2BEngine:
 
     async def snapshots(self, name: str | None = None) -> list[FoundSnapshot]:
         """All pages, also for one name: what the system calls a snapshot is our name and a moment."""
-        found = [found_snapshot(told) async for told in self._rest.snapshots()]
-        return [one for one in found if one is not None and name in (None, one.name)]
+        found = {snapshot_id(told): found_snapshot(told) async for told in self._rest.snapshots()}
+        return [one for one in found.values() if one is not None and name in (None, one.name)]
 
     async def delete_snapshot(self, snapshot: str) -> None:
         """See the protocol."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -63,14 +63,14 @@ class Envd:
         """Whether it answers."""
         url, headers = f"{address.url}/health", address.headers(self._user)
         try:
-            await self._connections.ask("look at envd", "GET", url, headers=headers, timeout=_HEALTH_TIMEOUT_S)
+            await self._connections.ask("look at envd", "GET", url, headers=headers, within_s=_HEALTH_TIMEOUT_S)
         except RemoteTrouble:
             return False
         return True
 
     # -- commands ---------------------------------------------------------------------------------------------------
 
-    async def start(self, address: Address, argv: list[str], env: Mapping[str, str]) -> AsyncIterator[bytes]:
+    async def start(self, address: Address, argv: list[str], env: Mapping[str, str]) -> AsyncGenerator[bytes]:
         """Start a program, and yield what it prints on standard output, until it has ended, however that was.
 
         Raises ``Silent`` where the connection breaks before that.
@@ -122,7 +122,7 @@ class Envd:
         params, headers = {"username": self._user, **query}, {**address.headers(self._user), **kind}
         await self._connections.ask(what, "POST", f"{address.url}/files", params=params, headers=headers, **body)
 
-    async def download(self, address: Address, path: str, offset: int) -> AsyncIterator[bytes]:
+    async def download(self, address: Address, path: str, offset: int) -> AsyncGenerator[bytes]:
         """A file from an offset on, in pieces: none where it is no longer than that. ``FileMissing``."""
         headers = {**address.headers(self._user), **({"Range": f"bytes={offset}-"} if offset else {})}
         url, params = f"{address.url}/files", {"path": path, "username": self._user}

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
-from typing import Any
 from urllib.parse import quote, unquote
 
+from swe_sdk.sandbox.providers.e2b.shapes import Snapshot
 from swe_sdk.sandbox.providers.remote.engine import FoundSnapshot
 
-_OURS = re.compile(r"(?:.*/)?(?P<name>[^/:]+)-at-(?P<ms>[0-9]{13,})(?::[^/:]*)?")
+_OURS = re.compile(r"(?:.*/)?(?P<name>[^/:]+)-at-(?P<ms>[0-9]{13,15})(?::[^/:]*)?")
 """E2B adds the team's name before it, and a tag after it: ``team/NAME-at-MILLISECONDS:default``."""
 
 
@@ -23,9 +22,9 @@ def new_wire_name(name: str) -> str:
     return f"{name}-at-{time.time_ns() // 1_000_000:013d}"
 
 
-def snapshot_id(listed: Mapping[str, Any]) -> str:
+def snapshot_id(listed: Snapshot) -> str:
     """The system's id as one word, which may be a part of a path: E2B's own hold slashes and colons."""
-    return quote(str(listed["snapshotID"]), safe="")
+    return quote(listed["snapshotID"], safe="")
 
 
 def system_id(snapshot: str) -> str:
@@ -33,17 +32,17 @@ def system_id(snapshot: str) -> str:
     return unquote(snapshot)
 
 
-def found_snapshot(listed: Mapping[str, Any]) -> FoundSnapshot | None:
+def found_snapshot(listed: Snapshot) -> FoundSnapshot | None:
     """One of the system's listing; None where it is not ours."""
     for told in listed.get("names") or ():
-        match = _OURS.fullmatch(str(told))
+        match = _OURS.fullmatch(told)
         if match is not None:
             created_at = int(match["ms"]) / 1000
             return FoundSnapshot(snapshot_id(listed), match["name"], created_at, is_ready=True)
     return None
 
 
-def is_called(listed: Mapping[str, Any], wire_name: str) -> bool:
+def is_called(listed: Snapshot, wire_name: str) -> bool:
     """Whether it has that name on the wire."""
-    plain = (str(told).rpartition("/")[2].partition(":")[0] for told in listed.get("names") or ())
+    plain = (told.rpartition("/")[2].partition(":")[0] for told in listed.get("names") or ())
     return wire_name in plain

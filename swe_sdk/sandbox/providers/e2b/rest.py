@@ -9,25 +9,28 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import AsyncIterator, Mapping
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote, urlencode
 
 from swe_sdk.errors import ProviderUnavailable
 from swe_sdk.sandbox.contract import Limits
 from swe_sdk.sandbox.providers.e2b.http import Connections
 from swe_sdk.sandbox.providers.e2b.naming import system_id
 from swe_sdk.sandbox.providers.e2b.settings import API_KEY, VARIABLES, Dialect, E2BSettings
+from swe_sdk.sandbox.providers.e2b.shapes import Sandbox, Snapshot, read
 from swe_sdk.sandbox.providers.remote.engine import Wanted
 from swe_sdk.sandbox.providers.remote.failures import InUse, NotThere, Refused
+from swe_sdk.sandbox.providers.remote.settings import checked_key
 
 if TYPE_CHECKING:
     import httpx
 
-_PAGE = 100
+_PAGE, _MOST_PAGES = 100, 10_000
 _NO_ROUTE = 405
 _BAD_REQUEST = 400
 _ALL_STATES = "running,paused"
 _CREATE_KEY = "Idempotency-Key"
+T = TypeVar("T", bound=Sandbox | Snapshot)
 
 
 class Rest:
@@ -36,7 +39,7 @@ class Rest:
 
     def __init__(self, settings: E2BSettings, api_key: str | None, connections: Connections) -> None:
         self._settings = settings
-        self._api_key = api_key or os.environ.get(API_KEY, "")
+        self._api_key = (api_key or os.environ.get(API_KEY, "")).strip()
         self._connections = connections
         self.known_dialect: Dialect | None = None if settings.dialect == "auto" else settings.dialect
 
@@ -57,18 +60,19 @@ class Rest:
 
     # -- sandboxes --------------------------------------------------------------------------------------------------
 
-    async def create(self, wanted: Wanted, key: str) -> dict[str, Any]:
+    async def create(self, wanted: Wanted, key: str) -> Sandbox:
         """Make one; what the system says of it. ``key`` makes a second request for the same one harmless, with E2B."""
         dialect = await self.dialect()
         route, body = self._creation(wanted, dialect)
-        return await self._object(
+        answer = await self._ask(
             "make a sandbox",
             "POST",
             route,
             json=body,
             headers={_CREATE_KEY: key},
-            timeout=self._settings.create_timeout_s,
+            within_s=self._settings.create_timeout_s,
         )
+        return read(answer, Sandbox)
 
     def _creation(self, wanted: Wanted, dialect: Dialect) -> tuple[str, dict[str, Any]]:
         online = wanted.network != "none"
@@ -87,49 +91,53 @@ class Rest:
         cold = {"image": wanted.image, "secure": True, "allowInternetAccess": online, **_size(wanted.limits)}
         return "/sandboxes-cold", {**body, **cold}
 
-    async def sandbox(self, sandbox: str) -> dict[str, Any]:
+    async def sandbox(self, sandbox: str) -> Sandbox:
         """What the system says of one, without resuming it."""
-        return await self._object("look at a sandbox", "GET", f"/sandboxes/{sandbox}", is_repeatable=True)
+        answer = await self._ask("look at a sandbox", "GET", _path(sandbox), is_repeatable=True)
+        return read(answer, Sandbox)
 
-    async def sandboxes(self, metadata: Mapping[str, str]) -> AsyncIterator[dict[str, Any]]:
-        """All pages of those with this metadata, in any state."""
-        async for found in self._pages("/v2/sandboxes", {"metadata": urlencode(metadata), "state": _ALL_STATES}):
-            yield found
+    async def sandboxes(self, metadata: Mapping[str, str]) -> AsyncIterator[Sandbox]:
+        """All pages of those with this metadata, in any state. What a system tells of others as well is nobody's here:
+        what is found by its metadata may be ended."""
+        query = {"metadata": urlencode(metadata), "state": _ALL_STATES}
+        async for found in self._pages("/v2/sandboxes", query, Sandbox):
+            if metadata.items() <= (found.get("metadata") or {}).items():
+                yield found
 
     async def kill(self, sandbox: str) -> None:
         """End it."""
-        await self._ask("end a sandbox", "DELETE", f"/sandboxes/{sandbox}", is_repeatable=True)
+        await self._ask("end a sandbox", "DELETE", _path(sandbox), is_repeatable=True)
 
     async def renew(self, sandbox: str, ttl_s: float) -> None:
         """Let it live so long from now on; ``NotThere`` for a paused one."""
         body = {"timeout": math.ceil(ttl_s)}
-        path = f"/sandboxes/{sandbox}/timeout"
+        path = f"{_path(sandbox)}/timeout"
         await self._ask("renew a sandbox", "POST", path, json=body, is_repeatable=True)
 
     async def pause(self, sandbox: str) -> None:
         """With its memory. ``InUse`` where it is paused already, or about to be."""
         body = {"memory": True} if await self.dialect() == "e2b" else None
-        await self._ask("pause a sandbox", "POST", f"/sandboxes/{sandbox}/pause", json=body)
+        await self._ask("pause a sandbox", "POST", f"{_path(sandbox)}/pause", json=body)
 
-    async def connect(self, sandbox: str, ttl_s: float) -> dict[str, Any]:
+    async def connect(self, sandbox: str, ttl_s: float) -> Sandbox:
         """Resume it if it is paused; it then has at least so long to live."""
         version = "/v2" if await self.dialect() == "e2b" else ""
-        path, body = f"{version}/sandboxes/{sandbox}/connect", {"timeout": math.ceil(ttl_s)}
-        return await self._object("resume a sandbox", "POST", path, json=body, is_repeatable=True)
+        path, body = f"{version}{_path(sandbox)}/connect", {"timeout": math.ceil(ttl_s)}
+        return read(await self._ask("resume a sandbox", "POST", path, json=body, is_repeatable=True), Sandbox)
 
     # -- snapshots --------------------------------------------------------------------------------------------------
 
-    async def snapshot(self, sandbox: str, wire_name: str, *, with_memory: bool) -> dict[str, Any]:
+    async def snapshot(self, sandbox: str, wire_name: str, *, with_memory: bool) -> Snapshot:
         """Freeze a running one under that name; it goes on."""
         body: dict[str, Any] = {"name": wire_name}
         if await self.dialect() == "e2b":
             body["memory"] = with_memory
-        path, timeout_s = f"/sandboxes/{sandbox}/snapshots", self._settings.create_timeout_s
-        return await self._object("freeze a sandbox", "POST", path, json=body, timeout=timeout_s)
+        path, within_s = f"{_path(sandbox)}/snapshots", self._settings.create_timeout_s
+        return read(await self._ask("freeze a sandbox", "POST", path, json=body, within_s=within_s), Snapshot)
 
-    async def snapshots(self) -> AsyncIterator[dict[str, Any]]:
+    async def snapshots(self) -> AsyncIterator[Snapshot]:
         """All pages of all there are."""
-        async for found in self._pages("/snapshots", {}):
+        async for found in self._pages("/snapshots", {}, Snapshot):
             yield found
 
     async def delete_snapshot(self, snapshot: str) -> None:
@@ -143,37 +151,44 @@ class Rest:
 
     # -- requests ---------------------------------------------------------------------------------------------------
 
-    async def _pages(self, path: str, query: Mapping[str, str]) -> AsyncIterator[dict[str, Any]]:
-        token: str | None = ""
-        while token is not None:
-            params = {**query, "limit": str(_PAGE), **({"nextToken": token} if token else {})}
+    async def _pages(self, path: str, query: Mapping[str, str], kind: type[T]) -> AsyncIterator[T]:
+        tokens: list[str] = []
+        while len(tokens) < _MOST_PAGES:
+            params = {**query, "limit": str(_PAGE), **({"nextToken": tokens[-1]} if tokens else {})}
             response = await self._ask("list", "GET", path, params=params, is_repeatable=True)
-            for found in _decoded(response, list):
+            for found in read(response, list[kind]):  # type: ignore[valid-type]
                 yield found
-            token = response.headers.get("X-Next-Token") or None
-
-    async def _object(self, what: str, method: str, path: str, **request: Any) -> dict[str, Any]:
-        found: dict[str, Any] = _decoded(await self._ask(what, method, path, **request), dict)
-        return found
+            token = response.headers.get("X-Next-Token")
+            if not token:
+                return
+            if token in tokens:
+                break
+            tokens.append(token)
+        raise Refused(f"the list at {response.request.url} has no end")
 
     async def _ask(
-        self, what: str, method: str, path: str, *, headers: Mapping[str, str] | None = None, **request: Any
+        self,
+        what: str,
+        method: str,
+        path: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        within_s: float | None = None,
+        **request: Any,
     ) -> httpx.Response:
         if not self._api_key:  # the address may be E2B's own, which a machine without a key has no business with
             remedy = f"set {API_KEY}, and {VARIABLES['api_url']} where it is not E2B's own"
             raise ProviderUnavailable("there is no key for an E2B system", remedy=remedy)
-        named, url = {"X-API-KEY": self._api_key, **(headers or {})}, self._settings.control + path
-        return await self._connections.ask(what, method, url, headers=named, **request)
+        named = {"X-API-KEY": checked_key(self._api_key, API_KEY), **(headers or {})}
+        within_s = within_s or self._settings.request_timeout_s
+        return await self._connections.ask(
+            what, method, self._settings.control + path, headers=named, timeout=within_s, within_s=within_s, **request
+        )
 
 
-def _decoded(response: httpx.Response, kind: type) -> Any:
-    try:
-        found = response.json()
-    except ValueError as error:
-        raise Refused(f"the answer to {response.request.url} is no JSON: {error}") from error
-    if not isinstance(found, kind):
-        raise Refused(f"the answer to {response.request.url} is no {kind.__name__}")
-    return found
+def _path(sandbox: str) -> str:
+    """Of one; its id may come from anybody, and must lead to no other route."""
+    return f"/sandboxes/{quote(sandbox, safe='')}"
 
 
 def _size(limits: Limits) -> dict[str, int]:

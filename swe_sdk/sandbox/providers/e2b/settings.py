@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from swe_sdk.model.record import Record
 from swe_sdk.sandbox.providers.remote import settings
@@ -44,6 +44,11 @@ class E2BSettings(Record):
     """For an answer of the control plane, and for each piece of a file."""
     create_timeout_s: float = Field(default=300.0, gt=0)
     """For a new sandbox, and for a snapshot. AgentENV converts an image that it has not seen before."""
+
+    @field_validator("domain", "api_url", "sandbox_url")
+    @classmethod
+    def _is_plain(cls, address: str | None) -> str | None:
+        return None if address is None else settings.plain_address(address)
 
     @property
     def control(self) -> str:

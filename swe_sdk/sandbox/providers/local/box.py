@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +52,7 @@ class LocalBox(SupervisedBox):
         """How many calls and transfers are under way."""
         self.freezing = anyio.Lock()
         """Held while a snapshot is made of it."""
-        self.changing = anyio.Lock()
+        self.changing = anyio.Lock(fast_acquire=True)
         """Held while its first process is ended or renewed."""
 
     def stand_on(self, image: ImageFacts | None) -> None:
@@ -65,16 +64,9 @@ class LocalBox(SupervisedBox):
 
     async def start(self, root: dict[str, Any], id_map: str | None) -> None:
         """Bring up its first process on the layers that ``root`` names."""
-        ours, theirs = socket.socketpair()
-        try:
-            with theirs:
-                message = {"spec": root, "id_map": id_map}
-                self._pidfd, call = await self._provider.zygote_of(self).create(message, theirs)
-        except BaseException:
-            ours.close()
-            raise
-        ours.setblocking(False)
-        self._serve_by(ours, call)
+        born = await self._provider.zygote_of(self).create({"spec": root, "id_map": id_map})
+        self._pidfd = born.pidfd
+        self._serve_by(born.control, born.call)
         self.is_lost = False
         if self.own_cgroup is not None:
             await self._put_into(self.own_cgroup)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,9 +27,9 @@ from swe_sdk.errors import CapabilityMissing, CreateFailed, NoSpace, ProviderUna
 from swe_sdk.sandbox.boxside.launcher import RUNTIME
 from swe_sdk.sandbox.providers.local.cgroups import BoxCgroup
 from swe_sdk.sandbox.providers.local.diagnosis import namespaces_refused
-from swe_sdk.sandbox.providers.local.zygote import UnpackLimits, Zygote
+from swe_sdk.sandbox.providers.local.zygote import Born, UnpackLimits, Zygote
 from swe_sdk.sandbox.runtime import ensure_runtime
-from swe_sdk.sandbox.wire import Call, PeerGone
+from swe_sdk.sandbox.wire import PeerGone
 
 FIRST_VERSION = (0, 11)
 """The first that can mount an overlay."""
@@ -120,12 +119,12 @@ class BubblewrapZygote(Zygote):
         root = "/tmp" if self._agent is not None else os.path.realpath(self._state)  # or another name as short
         return len(os.fsencode(f"/oldroot{root}/{path}")) + more
 
-    async def _create(self, message: dict[str, Any], control: socket.socket) -> tuple[int, Call]:
+    async def _create(self, message: dict[str, Any]) -> Born:
         self._require_room(message["spec"])
         program = await to_thread.run_sync(self._program_to_start)
         with os.fdopen(os.memfd_create("bwrap"), "rb") as said:
             try:
-                return await self._ask({**message, "bwrap": program}, [control.fileno(), said.fileno()])
+                return await self._ask({**message, "bwrap": program}, said.fileno())
             except PeerGone:
                 said.seek(0)
                 text = said.read(_SAID_BYTES).decode("utf-8", "replace").strip()
@@ -162,7 +161,7 @@ class BubblewrapZygote(Zygote):
         """``CapabilityMissing``: an archive may hold what its owner can only make with powers that bubblewrap lacks."""
         raise CapabilityMissing(
             "container images cannot be unpacked where boxes are made by bubblewrap",
-            remedy="use --provider docker or --provider apptainer",
+            remedy="use provider 'docker' or 'apptainer'",
         )
 
     async def unpack(self, blob: int, target: Path, limits: UnpackLimits, id_map: str | None) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Literal
 
 from swe_sdk.errors import InputError, ProviderUnavailable, SweError
 from swe_sdk.sandbox.providers.local.bubblewrap import DIFFERENCES, BubblewrapZygote, find_bubblewrap
-from swe_sdk.sandbox.providers.local.zygote import UnpackLimits, Zygote
-from swe_sdk.sandbox.wire import Call
+from swe_sdk.sandbox.providers.local.zygote import Born, UnpackLimits, Zygote
 
 Engine = Literal["auto", "userns", "bwrap"]
 """``userns``: this program itself, in user namespaces. ``bwrap``: bubblewrap, see ``bubblewrap``. ``auto``: the first
@@ -49,23 +47,21 @@ class AutoZygote(Zygote):
         """What makes the boxes; None until there has been one."""
         return self._chosen
 
-    async def create(self, message: dict[str, Any], control: socket.socket) -> tuple[int, Call]:
+    async def create(self, message: dict[str, Any]) -> Born:
         """By the one that works; where none does, the error of the first, and what the second adds to it."""
         if self._chosen is not None:
-            return await self._chosen.create(message, control)
+            return await self._chosen.create(message)
         try:
-            made = await self._userns.create(message, control)
+            made = await self._userns.create(message)
         except ProviderUnavailable as refused:  # not what is wrong with this one box
-            made = await self._create_by_bubblewrap(message, control, refused)
+            made = await self._create_by_bubblewrap(message, refused)
         else:
             self._chosen = self._userns
         return made
 
-    async def _create_by_bubblewrap(
-        self, message: dict[str, Any], control: socket.socket, refused: ProviderUnavailable
-    ) -> tuple[int, Call]:
+    async def _create_by_bubblewrap(self, message: dict[str, Any], refused: ProviderUnavailable) -> Born:
         try:
-            made = await self._bwrap.create(message, control)
+            made = await self._bwrap.create(message)
         except SweError as also:
             remedy = "; or ".join(filter(None, (refused.remedy, also.remedy)))
             reason = f"{refused.message}; nor can bubblewrap: {also.message}"

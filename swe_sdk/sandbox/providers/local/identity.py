@@ -42,7 +42,7 @@ class Identity:
         """Host id of the boxes' agent user, or None where that is the caller's own."""
         return None if self.first is None else self.first + AGENT_ID
 
-    def own(self, path: Path) -> None:
+    def own(self, path: str | Path) -> None:
         """Give a path on the host to the agent user of the boxes."""
         if self.agent is not None:
             os.chown(path, self.agent, self.agent, follow_symlinks=False)

@@ -128,7 +128,7 @@ def describe() -> str:
 
 def _parse(name: str) -> ImageReference:
     if name.endswith(".sif"):
-        raise CapabilityMissing(f"the local provider cannot run {name!r}", remedy="use --provider apptainer")
+        raise CapabilityMissing(f"the local provider cannot run {name!r}", remedy="use provider 'apptainer'")
     return parse_reference(name)
 
 

@@ -52,6 +52,7 @@ class LayerStore:
 
     def __init__(self, root: Path, identity: Identity) -> None:
         self.root = root
+        self.skeletons = root / "skeletons"
         self.identity = identity
         self.owner = new_id("owner")
         for directory in (root, *(root / name for name in _DIRECTORIES)):
@@ -83,9 +84,13 @@ class LayerStore:
         """Where boxes and other half-made things are: it goes with this process, however that ends."""
         return self._boxes
 
+    def name_of(self, box_id: str) -> str:
+        """The path of a box's directory below the state directory."""
+        return f"boxes/{self.owner}/{box_id}"
+
     def new_box(self, box_id: str, chain: tuple[str, ...]) -> Path:
         """A directory with an empty writable layer for ``chain``, whose layers are kept as long as it is there."""
-        path = self._boxes / box_id
+        path = self.root / self.name_of(box_id)
         try:
             _new_directory(path)
             if chain:
@@ -117,16 +122,17 @@ class LayerStore:
             self._add_upper(box, chain)
 
     def _add_work(self, box: Path) -> None:
-        _new_directory(box / WORK, 0o755)
-        self.identity.own(box / WORK)
+        work = f"{box}/{WORK}"
+        _new_directory(work, 0o755)
+        self.identity.own(work)
 
     def _add_upper(self, box: Path, chain: tuple[str, ...]) -> None:
-        upper = box / UPPER
-        _new_directory(upper.parent)
+        upper = f"{box}/{UPPER}"
+        _new_directory(os.path.dirname(upper))
         _new_directory(upper, 0o755)
         self.identity.own(upper)
         if chain:
-            _copy_root(self.root / "layers" / chain[0] / "diff", upper)
+            _copy_root(self.root / "layers" / chain[0] / "diff", Path(upper))
 
     def discard(self, path: Path, layers: Iterable[str] = (), named_by: str | None = None) -> None:
         """Delete a directory made by :meth:`new_box`, whatever a program left in it.
@@ -321,7 +327,7 @@ def _make_directory(path: Path, mode: int = 0o711) -> None:
     path.chmod(mode)
 
 
-def _new_directory(path: Path, mode: int = 0o711) -> None:
+def _new_directory(path: str | Path, mode: int = 0o711) -> None:
     """Make one that is not there; on the way to every box, and so without the detours of :mod:`pathlib`."""
     os.mkdir(path, mode)
     os.chmod(path, mode)

@@ -31,11 +31,14 @@ from swe_sdk.sandbox.contract import (
     Capability,
     Limits,
     Mount,
+    PartSource,
     ProviderHealth,
     SandboxSpec,
     Snapshot,
+    SnapshotParts,
     Toolchain,
 )
+from swe_sdk.sandbox.providers.local import exporting
 from swe_sdk.sandbox.providers.local.bounds import (
     DEFAULT_MEMORY_MIB,
     DEFAULT_SHARED_BYTES,
@@ -64,7 +67,9 @@ from swe_sdk.sandbox.providers.local.zygote import Zygote
 from swe_sdk.sandbox.reaping import OwnedBox
 from swe_sdk.sandbox.trial import require_works
 
-_CAPABILITIES: frozenset[Capability] = frozenset({"snapshots", "pause", "streaming", "listen", "processes", "build"})
+_CAPABILITIES: frozenset[Capability] = frozenset(
+    {"snapshots", "pause", "streaming", "listen", "processes", "build", "export"}
+)
 
 
 class LocalProvider:
@@ -227,13 +232,13 @@ class LocalProvider:
         memory_bytes = (box.spec.limits.memory_mib or DEFAULT_MEMORY_MIB) << 20
         is_kernels = self.cgroups is not None and self.cgroups.controls("memory")
         mounts, lowest = self._base(box)
-        home = os.path.relpath(box.path, self._state)
+        home = self.store.name_of(box.id)
         root = RootSpec(
             state=str(self._state),
             lowers=[*(f"layers/{layer}/diff" for layer in box.chain), *lowest],
             upper=f"{home}/{UPPER}",
             work=f"{home}/{WORK}",
-            binds=[mount.model_dump() for mount in mounts],
+            binds=[{"source": mount.source, "target": mount.target} for mount in mounts],
             network=box.spec.network,
             id_range=self.identity.has_range,
             rlimits=rlimits(box.spec.limits, own_user=self.identity.has_range),
@@ -249,7 +254,7 @@ class LocalProvider:
 
         The last of them is a skeleton that has places for what is mounted; none where that is nothing.
         """
-        skeletons, scratch = self.store.root / "skeletons", self.store.scratch
+        skeletons, scratch = self.store.skeletons, self.store.scratch
         has_network = box.spec.network == "host"
         if box.image is None:
             mounts = _merge(host_mounts(), box.spec.mounts)
@@ -288,6 +293,18 @@ class LocalProvider:
     async def snapshots(self) -> list[Snapshot]:
         """All snapshots in the state directory."""
         return [record.public for record in self.store.snapshots()]
+
+    async def parts_of(self, snapshot_id: str) -> SnapshotParts:
+        """The layers above its image, each of which is copied once."""
+        return await to_thread.run_sync(exporting.parts_of, self, snapshot_id)
+
+    async def export_part(self, part: str, file: Path) -> None:
+        """A layer as a tar archive."""
+        await exporting.export_part(self, part, file)
+
+    async def import_snapshot(self, snapshot_id: str, made_of: SnapshotParts, fetch: PartSource) -> Snapshot:
+        """Layers that are not here are unpacked; an image below them is pulled."""
+        return (await exporting.import_snapshot(self, snapshot_id, made_of, fetch)).public
 
     async def toolchain(self, python: str | None, tools: Sequence[str]) -> Toolchain:
         """A Python and programs of this machine; see :mod:`swe_sdk.sandbox.providers.local.toolchain`."""

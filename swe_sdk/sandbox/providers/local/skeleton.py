@@ -90,7 +90,7 @@ def ensure_skeleton(parent: Path, scratch: Path, mounts: Sequence[Mount], networ
     """
     points = tuple(sorted((mount.target, os.path.isdir(mount.source)) for mount in mounts))
     name = _name(points, network, identity.first)
-    if not (parent / name).exists():
+    if not os.path.exists(f"{parent}/{name}"):
         _make(scratch / new_id("skeleton"), parent / name, points, network, identity)
     return name
 

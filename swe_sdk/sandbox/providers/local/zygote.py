@@ -16,6 +16,7 @@ import anyio
 
 from swe_sdk.errors import CreateFailed, SandboxError, SweError
 from swe_sdk.sandbox import boxside
+from swe_sdk.sandbox.boxside import frames
 from swe_sdk.sandbox.providers.local.cgroups import BoxCgroup
 from swe_sdk.sandbox.providers.local.diagnosis import explain, explain_merge, explain_unpack
 from swe_sdk.sandbox.waiting import readable
@@ -23,6 +24,7 @@ from swe_sdk.sandbox.wire import Call, PeerGone, close_all, open_call
 
 CREATE_TIMEOUT_S = 30.0
 _MAX_LAYERS = 500
+_FRAME_BYTES = 1 << 12
 _PROGRAM = "import sys; sys.path.append(sys.argv[1]); from boxside import zygote; zygote.main(int(sys.argv[2]))"
 
 
@@ -33,6 +35,17 @@ class UnpackLimits(NamedTuple):
     """Of the unpacked archive: ``sha256:...``."""
     limit_bytes: int
     limit_entries: int
+
+
+class Born(NamedTuple):
+    """A box that serves; all three are the caller's."""
+
+    pidfd: int
+    """Of its first process."""
+    control: socket.socket
+    """Which it serves; does not block."""
+    call: Call
+    """A first connection to it."""
 
 
 class Zygote:
@@ -53,40 +66,43 @@ class Zygote:
         """How deep a chain may be: the kernel stops there."""
         return _MAX_LAYERS
 
-    async def create(self, message: dict[str, Any], control: socket.socket) -> tuple[int, Call]:
-        """Make a box that serves ``control``.
-
-        Returns a pidfd of its first process, and a first connection to it; both are the caller's.
+    async def create(self, message: dict[str, Any]) -> Born:
+        """Make a box.
 
         Raises ``CreateFailed``, or ``ProviderUnavailable`` where this machine refuses what it takes.
         """
         try:
-            with anyio.fail_after(CREATE_TIMEOUT_S):
-                return await self._create(message, control)
-        except TimeoutError:
-            raise CreateFailed(f"no box after {CREATE_TIMEOUT_S:.0f} s", remedy="is the machine overloaded?") from None
+            with anyio.move_on_after(CREATE_TIMEOUT_S):
+                return await self._create(message)
+            raise CreateFailed(f"no box after {CREATE_TIMEOUT_S:.0f} s", remedy="is the machine overloaded?")
         except PeerGone:
             # one box's first process may have died young; the zygote itself is renewed by the next create if it did
             raise CreateFailed("the box died while it was made", remedy=f"see {self._log}; try again") from None
 
-    async def _create(self, message: dict[str, Any], control: socket.socket) -> tuple[int, Call]:
-        return await self._ask(message, [control.fileno()])
+    async def _create(self, message: dict[str, Any]) -> Born:
+        return await self._ask(message)
 
-    async def _ask(self, message: dict[str, Any], fds: Sequence[int]) -> tuple[int, Call]:
+    async def _ask(self, message: dict[str, Any], *fds: int) -> Born:
         """Ask for a box, and wait until it serves."""
-        pidfds: list[int] = []
-        call = await open_call(self._started())
+        control, theirs = socket.socketpair()
+        control.setblocking(False)
+        call, pidfds = None, list[int]()
         try:
-            await call.send(message, fds)
-            while True:
-                reply, received = await call.receive()
-                pidfds += received
-                if reply["ev"] == "ready":
-                    return pidfds[0], call
-                if reply["ev"] == "failed":
-                    raise self._explain(reply, is_there=bool(pidfds))
+            with theirs:
+                call = await open_call(self._started())
+                await call.send(message, [theirs.fileno(), *fds])
+            reply, _fds = await call.receive()
+            # Sent before its first process began, but not where we wait: one word less that wakes us.
+            pidfds = _received(control)
+            if reply["ev"] == "failed":
+                raise self._explain(reply, is_there=bool(pidfds))
+            if not pidfds:  # it was sent, and this process could not take one more descriptor
+                raise CreateFailed("too many files are open", remedy="raise the limit (ulimit -n), or have fewer boxes")
+            return Born(pidfds[0], control, call)
         except BaseException:
-            call.close()
+            control.close()
+            if call is not None:
+                call.close()
             close_all(pidfds)
             raise
 
@@ -186,6 +202,14 @@ class Zygote:
         if self._process is not None:
             self._process.returncode = 0  # not our child: nothing to wait for
             self._process = None
+
+
+def _received(control: socket.socket) -> list[int]:
+    try:
+        _frame, fds = frames.receive(control, _FRAME_BYTES)
+    except (BlockingIOError, ConnectionResetError):
+        return []
+    return fds
 
 
 async def _end(pidfd: int) -> None:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from io import IOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
-from swe_sdk.errors import CreateFailed, PrerequisiteError, ProviderUnavailable, SandboxError, SnapshotNotFound
+from swe_sdk.errors import CreateFailed, ProviderUnavailable, SandboxError, SnapshotNotFound
 from swe_sdk.sandbox.contract import Limits, Network
-from swe_sdk.sandbox.providers.opensandbox.client import Client, quieten
-from swe_sdk.sandbox.providers.opensandbox.failures import translated
+from swe_sdk.sandbox.providers.opensandbox.client import Client, quieten, require_sdk
+from swe_sdk.sandbox.providers.opensandbox.failures import asked, translated
 from swe_sdk.sandbox.providers.opensandbox.settings import API_KEY, OpenSandboxSettings
 from swe_sdk.sandbox.providers.remote.engine import (
     FoundSandbox,
@@ -28,7 +28,9 @@ from swe_sdk.sandbox.providers.remote.engine import (
     Wanted,
 )
 from swe_sdk.sandbox.providers.remote.failures import FileMissing, InUse, NotThere, Refused, Silent
+from swe_sdk.sandbox.providers.remote.making import make_ready
 from swe_sdk.sandbox.providers.remote.per_loop import PerLoop
+from swe_sdk.sandbox.providers.remote.settings import checked_key
 
 if TYPE_CHECKING:
     from opensandbox.models.sandboxes import NetworkPolicy, SandboxInfo, SnapshotInfo
@@ -36,10 +38,11 @@ if TYPE_CHECKING:
 _READY_S = 60.0
 _SNAPSHOT_S = 1800.0
 _LOOK_S = 0.05
-_PAGE = 100
+_PAGE, _MOST_PAGES = 100, 10_000
 _STATES: dict[str, SandboxState] = {"running": "running", "pausing": "paused", "paused": "paused", "pending": "running"}
 _EXECD_GRACE = {"EXECD_API_GRACE_SHUTDOWN": "5ms"}
 """By default it keeps each command's stream open for a second after its end."""
+T = TypeVar("T", FoundSandbox, FoundSnapshot)
 
 
 class OpenSandboxEngine:
@@ -49,7 +52,8 @@ class OpenSandboxEngine:
 
     def __init__(self, settings: OpenSandboxSettings, *, api_key: str | None = None) -> None:
         self._settings = settings
-        self._clients = PerLoop(partial(Client, settings, api_key or os.environ.get(API_KEY)))
+        self._api_key = (api_key or os.environ.get(API_KEY, "")).strip()
+        self._clients = PerLoop(self._new_client)
         self.traits = Traits(
             snapshot_scope="files",
             pause_keeps_processes=settings.runtime == "docker",
@@ -67,7 +71,7 @@ class OpenSandboxEngine:
         """Which server it is, and that it lets us in."""
         try:
             client = await self._client()
-            with translated("list sandboxes"):
+            with asked("list sandboxes"):
                 await client.lifecycle.list_sandboxes(_filter({}, page=1))
         except Silent as silent:
             raise ProviderUnavailable(
@@ -85,27 +89,29 @@ class OpenSandboxEngine:
 
     async def create(self, wanted: Wanted) -> str:
         """See the protocol."""
+        try:
+            return await make_ready(partial(self._made, wanted), self.answers, self.kill)
+        except NotThere as gone:
+            kind = CreateFailed if wanted.snapshot is None else SnapshotNotFound
+            raise kind(gone.message) from gone
+
+    async def _made(self, wanted: Wanted) -> str:
+        client = await self._client()
         from opensandbox.sandbox import Sandbox
 
-        client = await self._client()
-        with anyio.CancelScope(shield=True):  # what is made without our knowing its id would be lost
-            try:
-                with translated("create a sandbox"):
-                    made = await Sandbox.create(
-                        wanted.image,
-                        snapshot_id=wanted.snapshot,
-                        timeout=timedelta(seconds=wanted.ttl_s),
-                        ready_timeout=timedelta(seconds=_READY_S),
-                        env=dict(_EXECD_GRACE),
-                        metadata=dict(wanted.metadata),
-                        resource=_resources(wanted.limits, self._settings.memory_mib),
-                        network_policy=self._policy(wanted.network),
-                        connection_config=client.config,
-                        health_check_polling_interval=timedelta(seconds=_LOOK_S),
-                    )
-            except NotThere as gone:
-                kind = CreateFailed if wanted.snapshot is None else SnapshotNotFound
-                raise kind(gone.message) from gone
+        with asked("create a sandbox"):
+            made = await Sandbox.create(
+                wanted.image,
+                snapshot_id=wanted.snapshot,
+                timeout=timedelta(seconds=wanted.ttl_s),
+                ready_timeout=timedelta(seconds=_READY_S),
+                env=dict(_EXECD_GRACE),
+                metadata=dict(wanted.metadata),
+                resource=_resources(wanted.limits, self._settings.memory_mib),
+                network_policy=self._policy(wanted.network),
+                connection_config=client.config,
+                skip_health_check=True,
+            )
         return str(made.id)
 
     def _policy(self, network: Network) -> NetworkPolicy | None:
@@ -117,15 +123,16 @@ class OpenSandboxEngine:
 
     async def find(self, sandbox: str) -> FoundSandbox | None:
         """See the protocol."""
-        with suppress(NotThere), translated("look at a sandbox"):
+        with suppress(NotThere), asked("look at a sandbox"):
             return _found(await (await self._client()).lifecycle.get_sandbox_info(sandbox))
         return None
 
     async def answers(self, sandbox: str) -> bool:
-        """See the protocol."""
+        """See the protocol. Twice, as a connection that was kept may have been closed at its other end."""
         try:
-            with translated("ping a sandbox"):
-                return await (await (await self._client()).inside(sandbox)).health.ping(sandbox)
+            with asked("ping a sandbox"):
+                health = (await (await self._client()).inside(sandbox)).health
+                return await health.ping(sandbox) or await health.ping(sandbox)
         except SandboxError:
             return False
 
@@ -133,24 +140,24 @@ class OpenSandboxEngine:
         """See the protocol."""
         client = await self._client()
         client.forget(sandbox)
-        with suppress(NotThere), translated("kill a sandbox"):
+        with suppress(NotThere), asked("kill a sandbox"):
             await client.lifecycle.kill_sandbox(sandbox)
 
     async def renew(self, sandbox: str, ttl_s: float) -> None:
         """See the protocol."""
         until = datetime.now(UTC) + timedelta(seconds=ttl_s)
-        with translated("renew a sandbox"):
+        with asked("renew a sandbox"):
             await (await self._client()).lifecycle.renew_sandbox_expiration(sandbox, until)
 
     async def relabel(self, sandbox: str, metadata: Mapping[str, str]) -> None:
         """See the protocol."""
-        with translated("label a sandbox"):
+        with asked("label a sandbox"):
             await (await self._client()).lifecycle.patch_sandbox_metadata(sandbox, dict(metadata))
 
     async def pause(self, sandbox: str) -> None:
         """See the protocol."""
         try:
-            with translated("pause a sandbox"):
+            with asked("pause a sandbox"):
                 await (await self._client()).lifecycle.pause_sandbox(sandbox)
         except InUse:
             await self._require(sandbox, "paused")
@@ -160,7 +167,7 @@ class OpenSandboxEngine:
         client = await self._client()
         client.forget(sandbox)
         try:
-            with translated("resume a sandbox"):
+            with asked("resume a sandbox"):
                 await client.lifecycle.resume_sandbox(sandbox)
         except InUse:
             await self._require(sandbox, "running")
@@ -173,19 +180,21 @@ class OpenSandboxEngine:
 
     async def sandboxes(self, metadata: Mapping[str, str]) -> list[FoundSandbox]:
         """See the protocol."""
-        client, found, page = await self._client(), list[FoundSandbox](), 1
-        while True:
-            with translated("list sandboxes"):
-                listed = await client.lifecycle.list_sandboxes(_filter(metadata, page=page))
-            found += map(_found, listed.sandbox_infos)
-            if not listed.pagination.has_next_page:
-                return found
-            page += 1
+        client = await self._client()
+
+        async def look(page: int) -> tuple[list[FoundSandbox], bool]:
+            listed = await client.lifecycle.list_sandboxes(_filter(metadata, page=page))
+            return [_found(info) for info in listed.sandbox_infos], listed.pagination.has_next_page
+
+        # what a server tells of others as well is nobody's here: what is found by its metadata may be ended
+        found = await _every_page("list sandboxes", look)
+        return [one for one in found if metadata.items() <= one.metadata.items()]
 
     # -- in a sandbox -----------------------------------------------------------------------------------------------
 
     async def run(self, sandbox: str, line: str, env: Mapping[str, str], on_line: OnLine) -> None:
         """See the protocol."""
+        client = await self._client()
         from opensandbox.models.execd import ExecutionHandlers, OutputMessage, RunCommandOpts
 
         async def hear(message: OutputMessage) -> None:
@@ -193,22 +202,23 @@ class OpenSandboxEngine:
                 on_line(one)
 
         with translated("run a command"):
-            inside = await (await self._client()).inside(sandbox)
+            inside = await client.inside(sandbox)
             handlers = ExecutionHandlers(on_stdout=hear, skip_accumulation=True)
             await inside.commands.run(line, opts=RunCommandOpts(envs=dict(env)), handlers=handlers)
 
     async def upload(self, sandbox: str, files: Sequence[Upload]) -> None:
         """See the protocol."""
+        client = await self._client()
         from opensandbox.models.filesystem import WriteEntry
 
         with ExitStack() as opened, translated("write files"):
-            inside = await (await self._client()).inside(sandbox)
+            inside = await client.inside(sandbox)
             # the mode is a number that looks like the octal one
             await inside.files.write_files(
                 [WriteEntry(path=one.path, data=_content(one, opened), mode=int(f"{one.mode:o}")) for one in files]
             )
 
-    async def download(self, sandbox: str, path: str, offset: int = 0) -> AsyncIterator[bytes]:
+    async def download(self, sandbox: str, path: str, offset: int = 0) -> AsyncGenerator[bytes]:
         """See the protocol."""
         with translated("read a file"):
             inside = await (await self._client()).inside(sandbox)
@@ -231,11 +241,11 @@ class OpenSandboxEngine:
 
     async def snapshot(self, sandbox: str, name: str) -> FoundSnapshot:
         """See the protocol."""
+        client = await self._client()
         from opensandbox.models.sandboxes import CreateSnapshotRequest
 
-        client = await self._client()
         with anyio.CancelScope(shield=True):  # nobody would know of a half of it
-            with translated("freeze a sandbox"):
+            with asked("freeze a sandbox"):
                 info = await client.lifecycle.create_snapshot(sandbox, CreateSnapshotRequest(name=name))
             whole = await self._whole(client, info.id)
         return whole
@@ -243,7 +253,7 @@ class OpenSandboxEngine:
     async def _whole(self, client: Client, snapshot: str) -> FoundSnapshot:
         with anyio.move_on_after(_SNAPSHOT_S):
             while True:
-                with translated("look at a snapshot"):
+                with asked("look at a snapshot"):
                     info = await client.lifecycle.get_snapshot(snapshot)
                 if info.status.state.lower() == "ready":
                     return _found_snapshot(info)
@@ -255,20 +265,18 @@ class OpenSandboxEngine:
 
     async def snapshots(self, name: str | None = None) -> list[FoundSnapshot]:
         """See the protocol."""
+        client = await self._client()
         from opensandbox.models.sandboxes import SnapshotFilter
 
-        client, found, page = await self._client(), list[FoundSnapshot](), 1
-        while True:
-            with translated("list snapshots"):
-                listed = await client.lifecycle.list_snapshots(SnapshotFilter(name=name, page=page, page_size=_PAGE))
-            found += map(_found_snapshot, listed.snapshot_infos)
-            if not listed.pagination.has_next_page:
-                return found
-            page += 1
+        async def look(page: int) -> tuple[list[FoundSnapshot], bool]:
+            listed = await client.lifecycle.list_snapshots(SnapshotFilter(name=name, page=page, page_size=_PAGE))
+            return [_found_snapshot(info) for info in listed.snapshot_infos], listed.pagination.has_next_page
+
+        return [one for one in await _every_page("list snapshots", look) if name in (None, one.name)]
 
     async def delete_snapshot(self, snapshot: str) -> None:
         """See the protocol."""
-        with suppress(NotThere), translated("delete a snapshot"):
+        with suppress(NotThere), asked("delete a snapshot"):
             await (await self._client()).lifecycle.delete_snapshot(snapshot)
 
     # -- the end ----------------------------------------------------------------------------------------------------
@@ -281,14 +289,27 @@ class OpenSandboxEngine:
         """Nothing to do: connections are those of an event loop, and the child has none."""
 
     async def _client(self) -> Client:
-        try:
-            import opensandbox  # noqa: F401 - the first import of it
-        except ModuleNotFoundError:
-            raise PrerequisiteError(
-                "the SDK of OpenSandbox is not installed", remedy="pip install 'swe_sdk[opensandbox]'"
-            ) from None
+        require_sdk()
         quieten()
         return await self._clients.get()
+
+    def _new_client(self) -> Client:
+        return Client(self._settings, checked_key(self._api_key, API_KEY) or None)
+
+
+async def _every_page(what: str, look: Callable[[int], Awaitable[tuple[list[T], bool]]]) -> list[T]:
+    """Each thing once; ``Refused`` where pages come to no end."""
+    found: dict[str, T] = {}
+    for page in range(1, _MOST_PAGES + 1):
+        with asked(what):
+            told, has_more = await look(page)
+        fresh = {one.id: one for one in told if one.id not in found}
+        found |= fresh
+        if not has_more:
+            return list(found.values())
+        if not fresh:
+            break
+    raise Refused(f"OpenSandbox could not {what}: there is no end of them")
 
 
 def _filter(metadata: Mapping[str, str], *, page: int) -> Any:

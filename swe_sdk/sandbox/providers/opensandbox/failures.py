@@ -6,18 +6,23 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import anyio
+
 from swe_sdk.errors import ImageNotFound, NoSpace, PullFailed, SandboxError
+from swe_sdk.sandbox.providers.opensandbox.client import require_sdk
 from swe_sdk.sandbox.providers.opensandbox.settings import API_KEY
 from swe_sdk.sandbox.providers.remote.failures import InUse, NotThere, Refused, Silent
 
 _FULL = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)
 _UNKNOWN_IMAGE = re.compile(r"not found|does not exist|access denied|manifest unknown", re.IGNORECASE)
 _LONGEST = 500
+_WITHIN_S = 120.0
 
 
 @contextmanager
 def translated(what: str) -> Iterator[None]:
     """Around calls of the SDK that do ``what``."""
+    require_sdk()
     import httpx
     from opensandbox.exceptions import SandboxException
 
@@ -27,6 +32,13 @@ def translated(what: str) -> Iterator[None]:
         raise _ours(error, what) from error
     except (httpx.HTTPError, OSError) as error:  # a stream that breaks off is not translated by the SDK
         raise Silent(f"OpenSandbox did not answer to {what}: {_short(error)}") from error
+
+
+@contextmanager
+def asked(what: str) -> Iterator[None]:
+    """The same around what is answered at once: an answer that trickles in for ever is none."""
+    with translated(what), anyio.fail_after(_WITHIN_S):
+        yield
 
 
 def _ours(error: Exception, what: str) -> SandboxError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from swe_sdk.model.record import Record
 from swe_sdk.sandbox.providers.remote import settings
@@ -39,6 +39,11 @@ class OpenSandboxSettings(Record):
     egress image. ``open``: boxes have the network that the server gives them, and that is accepted."""
     memory_mib: int = Field(default=4096, gt=0)
     """Of a box whose spec names no limit."""
+
+    @field_validator("domain")
+    @classmethod
+    def _is_plain(cls, domain: str) -> str:
+        return settings.plain_address(domain)
 
 
 def read_settings(given: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> OpenSandboxSettings:

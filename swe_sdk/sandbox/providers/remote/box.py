@@ -21,8 +21,9 @@ from swe_sdk.sandbox.contract import DEFAULT_OUTPUT_BYTES, BoxStatus, ExecOption
 from swe_sdk.sandbox.exec_client import ExecRequest, KillUnconfirmed, RunAs
 from swe_sdk.sandbox.leases import LABEL_LEASE, Lease
 from swe_sdk.sandbox.providers.remote import execution, moving
-from swe_sdk.sandbox.providers.remote.calls import Calls, Reply, Unknown
+from swe_sdk.sandbox.providers.remote.calls import Calls, Unknown
 from swe_sdk.sandbox.providers.remote.engine import Traits
+from swe_sdk.sandbox.providers.remote.replies import Facts, Failure, Living, Reply
 from swe_sdk.sandbox.supervised import BASE_ENV
 
 if TYPE_CHECKING:
@@ -77,6 +78,10 @@ class RemoteBox:
     def handle(self) -> str:
         """The system's id of it. ``SandboxLost`` where it never had one."""
         return self.calls.sandbox
+
+    def stands_on(self, sandbox: str) -> bool:
+        """Whether that is the system's id of it."""
+        return self._calls is not None and self._calls.sandbox == sandbox
 
     @property
     def calls(self) -> Calls:
@@ -158,11 +163,11 @@ class RemoteBox:
     async def _person(self, user: str | None) -> RunAs:
         """Who a command runs as; learns what the box is like, the first time."""
         if self._default is None:
-            facts = (await self._ask({"op": "facts"})).header
+            facts = (await self._ask({"op": "facts"})).read(Facts)
             own = self.traits.own_variables
-            self._env = {name: value for name, value in facts["env"].items() if not name.startswith(own)}
-            self._shell = "/bin/bash" if facts["bash"] else "/bin/sh"
-            self._default = await self._resolve(str(facts["uid"]))
+            self._env = {name: value for name, value in facts.env.items() if not name.startswith(own)}
+            self._shell = "/bin/bash" if facts.bash else "/bin/sh"
+            self._default = await self._resolve(str(facts.uid))
         return self._default if user in (None, "agent") else await self._resolve(str(user))
 
     async def _resolve(self, user: str) -> RunAs:
@@ -175,8 +180,7 @@ class RemoteBox:
 
     async def alive(self) -> list[Process]:
         """The same, for who holds other calls back."""
-        reply = await self._ask({"op": "processes"})
-        return [Process.model_validate(process) for process in reply.header["processes"]]
+        return (await self._ask({"op": "processes"})).read(Living).processes
 
     async def renew(self, ttl_s: float) -> None:
         """Let it live so long from now on. The provider does so for all of its boxes, again and again."""
@@ -300,8 +304,8 @@ class RemoteBox:
 
     async def _ask(self, message: dict[str, Any]) -> Reply:
         reply = await self.calls.ask(message)
-        if reply.header["ev"] == "error":
-            raise SandboxError(f"{message['op']} failed in box {self._id}: {reply.header['error']}")
+        if reply.event == "error":
+            raise SandboxError(f"{message['op']} failed in box {self._id}: {reply.read(Failure).error}")
         return reply
 
     @asynccontextmanager

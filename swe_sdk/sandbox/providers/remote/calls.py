@@ -7,10 +7,10 @@ connection breaks, we ask for it again until the box is known to be gone, or nob
 from __future__ import annotations
 
 import json
+import math
 import shlex
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import anyio
@@ -20,12 +20,18 @@ from swe_sdk.model.ids import new_id
 from swe_sdk.sandbox.boxside.ring import CALL
 from swe_sdk.sandbox.providers.remote.engine import Engine, Upload
 from swe_sdk.sandbox.providers.remote.failures import FileMissing, NotThere, Silent
+from swe_sdk.sandbox.providers.remote.replies import MOST_BYTES, Reply, not_ours, parsed
 
 OnMore = Callable[[], None]
 PATIENCE_S = 30.0
 """For how long nobody need answer before a box counts as lost."""
 _REST_S = 0.25
 _MOST_MUTE = 12
+"""How often in a row nothing may come of asking."""
+_AT_ONCE_S = 2.0
+"""Our program there waits: one that has ended by then, without a word of its end, is none of ours."""
+TRANSFER_S = 3600.0
+"""For a file on its way, as with all providers."""
 _LINGER_S = 0.02
 """How long the system may take to end a command that has said its last word."""
 _MOST_IN_VARIABLE = 96 << 10
@@ -35,14 +41,6 @@ _QUICK_S = 60.0
 _DEAD = "dead"
 _OF_PROGRAMS = frozenset({"exec", "read", "write"})
 """Calls that are refused while a box is paused; the others are how it is paused and resumed."""
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What the supervisor says, and the bytes that go with it."""
-
-    header: dict[str, Any]
-    payload: bytes = b""
 
 
 def _follow(name: str) -> str:
@@ -69,7 +67,7 @@ class Calls:
         """Calls whose replies have arrived, and can be forgotten there."""
         self._on_the_way = 0
         self._mute = 0
-        """How many rings in a row have said nothing at all."""
+        """How many rings in a row have come to nothing at once."""
         self.are_held = False
         """Whether the sandbox is paused: a system may keep what is sent to it meanwhile, and run it later."""
 
@@ -86,11 +84,16 @@ class Calls:
         finally:
             self.is_done_with(name)
 
-    async def make(self, name: str, message: dict[str, Any], *, on_more: OnMore | None = None) -> Reply:
-        """The same for a call that has a name already, so that others can follow or stop it."""
+    async def make(
+        self, name: str, message: dict[str, Any], *, on_more: OnMore | None = None, most_bytes: int = MOST_BYTES
+    ) -> Reply:
+        """The same for a call that has a name already, so that others can follow or stop it.
+
+        ``SandboxLost`` also for a reply of more than ``most_bytes``, which our supervisor would not give.
+        """
         heard = await self._send(name, message, on_more, is_taken_enough=False)
         try:
-            return await self._until_ended(name, heard, on_more)
+            return await self._until_ended(name, heard, on_more, most_bytes)
         except Unknown:  # it may still be on its way, so it is not made again
             raise SandboxLost(f"a call did not reach sandbox {self.sandbox}") from None
 
@@ -115,15 +118,15 @@ class Calls:
         async with self._delivering() as arrived:
             return await self._listen(arguments, text, arrived, on_more, is_taken_enough=is_taken_enough)
 
-    async def follow(self, name: str, *, on_more: OnMore | None = None) -> Reply:
+    async def follow(self, name: str, *, on_more: OnMore | None = None, most_bytes: int = MOST_BYTES) -> Reply:
         """Wait for the reply to a call that was made before, by whatever process; ``Unknown`` where it never came."""
-        return await self._until_ended(name, "", on_more)
+        return await self._until_ended(name, "", on_more, most_bytes)
 
     def is_done_with(self, name: str) -> None:
         """Nobody needs the files of that call any more; the box hears of it with the next call."""
         self._done.append(name)
 
-    async def _until_ended(self, name: str, heard: str, on_more: OnMore | None) -> Reply:
+    async def _until_ended(self, name: str, heard: str, on_more: OnMore | None, most_bytes: int) -> Reply:
         while not heard:
             heard = await self._listen([], _follow(name), lambda: None, on_more)
         word, _, rest = heard.partition(" ")
@@ -131,7 +134,11 @@ class Calls:
             raise Unknown(name)
         if word == _DEAD:
             raise SandboxLost(f"the supervisor of sandbox {self.sandbox} is dead")
-        return Reply(json.loads(rest)) if word == "told" else await self.fetch(rest)
+        if word == "told":
+            return parsed(rest)
+        if word != "ended":
+            raise not_ours()
+        return await self._fetch(rest, most_bytes)
 
     async def _listen(
         self,
@@ -144,20 +151,25 @@ class Calls:
     ) -> str:
         """Ring once, and return the last word; empty where the connection broke before that."""
         ear = _Ear(arrived, on_more, is_taken_enough=is_taken_enough)
+        silent: Silent | None = None
         with ear.scope:
             try:
                 await self.engine.run(self.sandbox, self._line(_RING, self.place, *arguments), {CALL: text}, ear.hear)
-            except Silent as silent:
-                if not ear.heard:
-                    await self.wait_for_contact(silent)
+            except Silent as error:
+                silent = error
             except NotThere:
                 raise SandboxLost(f"sandbox {self.sandbox} is gone") from None
+        if ear.scope.cancelled_caught and not ear.has_heard:
+            raise SandboxLost(f"our supervisor in sandbox {self.sandbox} did not take a call within {_QUICK_S:.0f} s")
+        if silent is not None and not ear.heard:
+            await self.wait_for_contact(silent)
         await self._count(ear)
         return ear.heard
 
     async def _count(self, ear: _Ear) -> None:
-        """A program may have removed what our own ones there run on: then they say nothing, again and again."""
-        self._mute = 0 if ear.has_heard else self._mute + 1
+        """A program may have removed what our own ones there run on, or put others in their place, which say nothing
+        that would help us, again and again."""
+        self._mute = 0 if ear.heard or ear.lasted_s > _AT_ONCE_S else self._mute + 1
         if self._mute > _MOST_MUTE:
             raise SandboxLost(f"our programs do not start any more in sandbox {self.sandbox}")
         if self._mute:
@@ -222,34 +234,58 @@ class Calls:
 
     async def upload(self, *files: Upload) -> None:
         """Bring files; tried again where the connection breaks, as nothing comes of doing it twice."""
-        while True:
-            try:
-                return await self.engine.upload(self.sandbox, files)
-            except Silent as silent:
-                await self.wait_for_contact(silent)
-            except NotThere:
-                raise SandboxLost(f"sandbox {self.sandbox} is gone") from None
+        breaks = 0
+        try:
+            with anyio.fail_after(TRANSFER_S):
+                while True:
+                    try:
+                        return await self.engine.upload(self.sandbox, files)
+                    except Silent as silent:
+                        breaks += 1
+                        await self._mend(silent, breaks)
+        except NotThere:
+            raise SandboxLost(f"sandbox {self.sandbox} is gone") from None
+        except TimeoutError:
+            raise SandboxLost(f"sandbox {self.sandbox} did not take a file within {TRANSFER_S:.0f} s") from None
 
-    async def fetch(self, path: str) -> Reply:
+    async def _fetch(self, path: str, most_bytes: int) -> Reply:
         """A reply, from its file."""
-        data = b"".join([piece async for piece in self.download(path)])
-        header, _, payload = data.partition(b"\n")
-        return Reply(json.loads(header), payload)
+        data = bytearray()
+        try:
+            async with aclosing(self.download(path)) as pieces:
+                async for piece in pieces:
+                    data += piece
+                    if len(data) > most_bytes:
+                        raise not_ours()
+        except TransferFailed:
+            raise not_ours() from None
+        header, _, payload = bytes(data).partition(b"\n")
+        return parsed(header, payload)
 
-    async def download(self, path: str, offset: int = 0) -> AsyncIterator[bytes]:
+    async def download(self, path: str, offset: int = 0) -> AsyncGenerator[bytes]:
         """A file in pieces, from an offset on; a break of the connection is mended."""
+        breaks = 0
         while True:
             try:
-                async for piece in self.engine.download(self.sandbox, path, offset):
-                    offset += len(piece)
-                    yield piece
+                async with aclosing(self.engine.download(self.sandbox, path, offset)) as pieces:
+                    async for piece in pieces:
+                        offset, breaks = offset + len(piece), 0
+                        yield piece
                 return
             except Silent as silent:
-                await self.wait_for_contact(silent)
+                breaks += 1
+                await self._mend(silent, breaks)
             except FileMissing:
                 raise TransferFailed(f"{path} is not in the sandbox any more") from None
             except NotThere:
                 raise SandboxLost(f"sandbox {self.sandbox} is gone") from None
+
+    async def _mend(self, silent: Silent, breaks: int) -> None:
+        """After a break: wait for the sandbox, and not for ever where nothing but this file does not come through."""
+        await self.wait_for_contact(silent)
+        if breaks > _MOST_MUTE:
+            raise SandboxLost(f"sandbox {self.sandbox} does not let a file through: {silent.message}")
+        await anyio.sleep(_REST_S)
 
 
 class _Ear:
@@ -259,13 +295,21 @@ class _Ear:
         self._arrived = arrived
         self._on_more = on_more
         self._is_taken_enough = is_taken_enough
-        self.scope = anyio.CancelScope()
+        self._began = anyio.current_time()
+        self.scope = anyio.CancelScope(deadline=self._began + _QUICK_S)
         self.heard = ""
         self.has_heard = False
 
+    @property
+    def lasted_s(self) -> float:
+        """Since it began."""
+        return anyio.current_time() - self._began
+
     def hear(self, line: str) -> None:
         """One more line."""
-        self.has_heard = True
+        if not self.has_heard:
+            self.has_heard = True
+            self.scope.deadline = math.inf
         if line == "more":
             if self._on_more is not None:
                 self._on_more()

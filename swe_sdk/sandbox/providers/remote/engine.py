@@ -8,7 +8,7 @@ supervisors, retries nothing that makes or runs something, and raises the errors
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -155,7 +155,7 @@ class Engine(Protocol):
     async def upload(self, sandbox: str, files: Sequence[Upload]) -> None:
         """Create or replace files, and the directories above them. All paths are ours: absolute, plain ASCII."""
 
-    def download(self, sandbox: str, path: str, offset: int = 0) -> AsyncIterator[bytes]:
+    def download(self, sandbox: str, path: str, offset: int = 0) -> AsyncGenerator[bytes]:
         """A file from an offset to its end, in pieces: none where it is no longer than that. ``FileMissing``."""
 
     # -- snapshots --------------------------------------------------------------------------------------------------

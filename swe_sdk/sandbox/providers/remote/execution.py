@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 
 import anyio
@@ -12,26 +13,31 @@ from swe_sdk.errors import SandboxLost, TransferFailed
 from swe_sdk.model.exec_result import ExecResult, ExecStatus
 from swe_sdk.sandbox.boxside.recording import PIECE
 from swe_sdk.sandbox.contract import OnOutput, Stream
-from swe_sdk.sandbox.exec_client import GRACE_S, KILL_CAP_S, ExecRequest, KillUnconfirmed, unstartable
-from swe_sdk.sandbox.providers.remote.calls import Calls, Held, OnMore, Reply, Unknown
+from swe_sdk.sandbox.exec_client import GRACE_S, KILL_CAP_S, ExecRequest, KillUnconfirmed, unstartable, variables
+from swe_sdk.sandbox.providers.remote.calls import TRANSFER_S, Calls, Held, OnMore, Unknown
 from swe_sdk.sandbox.providers.remote.engine import Upload
+from swe_sdk.sandbox.providers.remote.failures import RemoteTrouble
+from swe_sdk.sandbox.providers.remote.replies import MOST_BYTES, Exit, Failure, Reply, not_ours
 
 Wait = Callable[[OnMore | None], Awaitable[Reply]]
 _LARGE_INPUT_BYTES = 16 << 10
 _LOOK_S = 0.5
 """A bell may be lost with its connection: the live stream is looked at so often in any case."""
 _STREAMS: dict[int, Stream] = {1: "stdout", 2: "stderr"}
+_MOST_OF_ANY_BYTES = 1 << 30
+"""Of the result of a command that somebody else has begun, who has said how much of its output is kept."""
 
 
 async def run(calls: Calls, name: str, request: ExecRequest) -> ExecResult:
     """Run it to its end. Raises ``KillUnconfirmed`` where it may have outlived its limit, or its caller."""
     message = await command_message(calls, name, request)
+    most_bytes = 2 * request.output_bytes + MOST_BYTES
 
     async def begin(on_more: OnMore | None) -> Reply:
-        return await calls.make(name, message, on_more=on_more)
+        return await calls.make(name, message, on_more=on_more, most_bytes=most_bytes)
 
     try:
-        result = await _watch(calls, name, begin, request.timeout_s, request.on_output)
+        result = await _watch(calls, name, begin, request.timeout_s, request.on_output, most_bytes)
     except (Held, KillUnconfirmed):
         raise
     except BaseException:
@@ -52,9 +58,9 @@ async def await_result(
     """
 
     async def follow(on_more: OnMore | None) -> Reply:
-        return await calls.follow(name, on_more=on_more)
+        return await calls.follow(name, on_more=on_more, most_bytes=_MOST_OF_ANY_BYTES)
 
-    result = await _watch(calls, name, follow, timeout_s, on_output)
+    result = await _watch(calls, name, follow, timeout_s, on_output, _MOST_OF_ANY_BYTES)
     calls.is_done_with(name)
     return result
 
@@ -71,7 +77,7 @@ async def command_message(calls: Calls, name: str, request: ExecRequest) -> dict
         "op": "exec",
         "argv": list(request.argv),
         "cwd": request.cwd,
-        "env": dict(request.env),
+        "env": variables(request),
         "stdin": stdin,
         "stdin_file": is_file,
         "output_bytes": request.output_bytes,
@@ -84,7 +90,7 @@ async def command_message(calls: Calls, name: str, request: ExecRequest) -> dict
 
 
 async def _watch(
-    calls: Calls, name: str, wait: Wait, timeout_s: float | None, on_output: OnOutput | None
+    calls: Calls, name: str, wait: Wait, timeout_s: float | None, on_output: OnOutput | None, most_bytes: int
 ) -> ExecResult:
     started_at = time.monotonic()
     live = LiveStream(calls, name, on_output) if on_output is not None else None
@@ -93,22 +99,25 @@ async def _watch(
         with anyio.move_on_after(timeout_s):
             reply = await (wait(None) if live is None else live.pump_while(wait))
         if reply is None:
-            reply = await _stopped(calls, name, GRACE_S)
+            reply = await _stopped(calls, name, GRACE_S, most_bytes)
         if live is not None:
-            await live.take()
+            with anyio.move_on_after(TRANSFER_S):
+                await live.take()
         return _result(reply, time.monotonic() - started_at)
     except SandboxLost:
         return ExecResult(status="lost", duration_s=time.monotonic() - started_at)
 
 
-async def _stopped(calls: Calls, name: str, grace_s: float) -> Reply | None:
+async def _stopped(calls: Calls, name: str, grace_s: float, most_bytes: int = _MOST_OF_ANY_BYTES) -> Reply | None:
     """Have it killed with all its processes, and wait for the word that they are gone; None where that never comes."""
     with anyio.move_on_after(grace_s + KILL_CAP_S):
-        await calls.ask({"op": "stop", "target": name, "grace_s": grace_s})
         try:
-            return await calls.follow(name)
+            await calls.ask({"op": "stop", "target": name, "grace_s": grace_s})
+            return await calls.follow(name, most_bytes=most_bytes)
         except Unknown:
             return Reply({"ev": "refused"})  # it had not come by then, and will be refused if it does
+        except RemoteTrouble:
+            return None  # its processes may leave no room for ours
     return None
 
 
@@ -126,33 +135,35 @@ def _result(reply: Reply | None, duration_s: float) -> ExecResult:
     """What came of it, by the word of the station: that it was killed means that its time was up."""
     if reply is None:
         raise KillUnconfirmed(ExecResult(status="timeout", duration_s=duration_s))
-    header = reply.header
-    if header["ev"] == "refused":
+    if reply.event == "refused":
         return ExecResult(status="timeout", duration_s=duration_s)
-    if header["ev"] != "exit":
-        return unstartable(OSError(header.get("errno") or 0, str(header.get("error"))), duration_s)
-    status = _status(header)
-    output = [reply.payload[: header["kept"][0]], reply.payload[header["kept"][0] :]]
-    missing = [kept - len(found) for kept, found in zip(header["kept"], output, strict=True)]
+    if reply.event != "exit":
+        failure = reply.read(Failure)
+        return unstartable(OSError(failure.errno or 0, failure.error), duration_s)
+    ended = reply.read(Exit)
+    status = _status(ended)
+    kept = ended.kept[0]
+    output = [reply.payload[:kept], reply.payload[kept : kept + ended.kept[1]]]
+    missing = [kept - len(found) for kept, found in zip(ended.kept, output, strict=True)]
     result = ExecResult(
         status=status,
-        exit_code=header["exit_code"] if status == "exited" else None,
+        exit_code=ended.exit_code if status == "exited" else None,
         stdout_bytes=output[0],
         stderr_bytes=output[1],
-        stdout_dropped_bytes=header["dropped"][0] + missing[0],
-        stderr_dropped_bytes=header["dropped"][1] + missing[1],
-        duration_s=header["duration_s"],
+        stdout_dropped_bytes=ended.dropped[0] + missing[0],
+        stderr_dropped_bytes=ended.dropped[1] + missing[1],
+        duration_s=ended.duration_s,
     )
-    if not header["tree_gone"]:
+    if not ended.tree_gone:
         raise KillUnconfirmed(result)
     return result
 
 
-def _status(header: dict[str, Any]) -> ExecStatus:
+def _status(ended: Exit) -> ExecStatus:
     """The kernel's own count says whether memory ran out; a command that went well all the same has exited."""
-    if header["has_starved"] and header["exit_code"] != 0:
+    if ended.has_starved and ended.exit_code != 0:
         return "oom"
-    return "timeout" if header["killed"] else "exited"
+    return "timeout" if ended.killed else "exited"
 
 
 class LiveStream:
@@ -164,6 +175,9 @@ class LiveStream:
         self._on_output = on_output
         self._offset = 0
         self._rest = bytearray()
+        self._left = 0
+        """How much of a piece is yet to come."""
+        self._stream: Stream = "stdout"
         self._bell = anyio.Event()
 
     async def pump_while(self, wait: Wait) -> Reply | None:
@@ -201,18 +215,27 @@ class LiveStream:
     async def take(self) -> None:
         """All that is there by now; nothing where the disk of the box had no room for it."""
         try:
-            async for data in self._calls.download(self._path, self._offset):
-                self._offset += len(data)
-                self._rest += data
-                self._deliver()
+            async with aclosing(self._calls.download(self._path, self._offset)) as pieces:
+                async for data in pieces:
+                    self._offset += len(data)
+                    self._deliver(data)
         except TransferFailed:
             pass
 
-    def _deliver(self) -> None:
-        while len(self._rest) >= PIECE.size:
-            number, size = PIECE.unpack_from(self._rest)
-            if len(self._rest) < PIECE.size + size:
-                return
-            piece = bytes(self._rest[PIECE.size : PIECE.size + size])
-            del self._rest[: PIECE.size + size]
-            self._on_output(_STREAMS[number], piece)
+    def _deliver(self, data: bytes) -> None:
+        """What has arrived, cut anywhere; of a piece nothing is held back, as it may say that it is of any size."""
+        self._rest += data
+        while self._rest:
+            if not self._left:
+                if len(self._rest) < PIECE.size:
+                    return
+                number, self._left = PIECE.unpack_from(self._rest)
+                del self._rest[: PIECE.size]
+                if number not in _STREAMS:
+                    raise not_ours()
+                self._stream = _STREAMS[number]
+            found = bytes(self._rest[: self._left])
+            del self._rest[: len(found)]
+            self._left -= len(found)
+            if found:
+                self._on_output(self._stream, found)

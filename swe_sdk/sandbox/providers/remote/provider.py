@@ -82,7 +82,9 @@ class RemoteProvider:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """What it can do beyond the basic contract."""
-        always: frozenset[Capability] = frozenset({"snapshots", "pause", "streaming", "processes", "build"})
+        always: frozenset[Capability] = frozenset(
+            {"snapshots", "remote_snapshots", "pause", "streaming", "processes", "build"}
+        )
         return always if self.engine.traits.offline else always | {"open_network"}
 
     @property
@@ -162,7 +164,11 @@ class RemoteProvider:
         )
         runtime = await to_thread.run_sync(self.runtime)
         try:
-            calls = calls_to(self.engine, await self.engine.create(wanted), box.id, runtime)
+            sandbox = await self.engine.create(wanted)
+            # what is graded would not be alone in it
+            if any(other.stands_on(sandbox) for other in self.boxes.values()):
+                raise CreateFailed(f"{self.name} has given out the sandbox {sandbox} twice")
+            calls = calls_to(self.engine, sandbox, box.id, runtime)
             box.serve_by(calls)
             box.lease = self.leases.confirm(box.lease, calls.sandbox)
             await start_station(calls, runtime, box.spec.workdir)

@@ -50,7 +50,7 @@ class Shelf:
     async def freeze(self, box: RemoteBox, snapshot_id: str) -> Snapshot:
         """Freeze a box in which nothing runs, or that is paused; one that was frozen by that id before is that one."""
         try:
-            return self._as_ours(await self.find(snapshot_id))
+            return self._kept(await self.find(snapshot_id))
         except SnapshotNotFound:
             pass
         async with box.freezing:
@@ -73,6 +73,15 @@ class Shelf:
         )
         with provider.leases.closing(lease):
             found = await provider.engine.snapshot(box.handle, snapshot_id)
+        return self._kept(found)
+
+    def _kept(self, found: FoundSnapshot) -> Snapshot:
+        """It is whole, and its maker's: attempts at it that failed before have left leases, by which it would be
+        removed."""
+        leases = self._provider.leases
+        for lease in leases.leases():
+            if (lease.provider, lease.handle) == (self._provider.name, f"{HANDLE}{found.name}"):
+                leases.keep(lease)
         return self._as_ours(found)
 
     async def delete(self, snapshot_id: str) -> None:

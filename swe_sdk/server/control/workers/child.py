@@ -72,19 +72,25 @@ async def work(order: Order) -> None:
     """Serve until SIGTERM, or until the coordinator is gone."""
     private = listen_on()
     member = Member(order.socket_path, address=f"http://127.0.0.1:{private.getsockname()[1]}")
-    settings = CheckpointSettings(enabled=True, control_auth_token=SecretStr(order.token))
-    async with AsyncExitStack() as stack:
-        served = await stack.enter_async_context(factory_of(order.factory)(member))
-        client = await stack.enter_async_context(httpx.AsyncClient(verify=False, limits=httpx.Limits()))
-        owned = ToOwner(served.app, member, client, server=f"{served.participant.kind} {served.participant.instance}")
-        app: Any = Starlette(routes=[*control_routes(member.control, settings, order.limits), Mount("/", app=owned)])
-        service = HttpService(app)
-        await stack.enter_async_context(served.participant)
-        await stack.enter_async_context(member.joined(served.participant))
-        await stack.enter_async_context(service.serve(private))
-        await stack.enter_async_context(service.serve(socket.socket(fileno=order.listener)))
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    # around all of it: who is told to stop twice (by a key, and by the main process) still cleans up
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async with AsyncExitStack() as stack:
+            await _serve(order, member, private, stack)
             await anext(signals)
+
+
+async def _serve(order: Order, member: Member, private: socket.socket, stack: AsyncExitStack) -> None:
+    """Until ``stack`` is closed, which ends it in order."""
+    served = await stack.enter_async_context(factory_of(order.factory)(member))
+    client = await stack.enter_async_context(httpx.AsyncClient(verify=False, limits=httpx.Limits()))
+    owned = ToOwner(served.app, member, client, server=f"{served.participant.kind} {served.participant.instance}")
+    settings = CheckpointSettings(enabled=True, control_auth_token=SecretStr(order.token))
+    app: Any = Starlette(routes=[*control_routes(member.control, settings, order.limits), Mount("/", app=owned)])
+    service = HttpService(app)
+    await stack.enter_async_context(served.participant)
+    await stack.enter_async_context(member.joined(served.participant))
+    await stack.enter_async_context(service.serve(private))
+    await stack.enter_async_context(service.serve(socket.socket(fileno=order.listener)))
 
 
 def main() -> int:

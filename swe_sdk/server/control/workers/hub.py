@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -34,6 +34,8 @@ REPORT_S = 5.0
 Groups = dict[str, list[CheckpointRecord]]
 """Records by the former owner of their sessions."""
 _EPISODES = TypeAdapter(tuple[EpisodeId, ...])
+_NOTHING: Any = {"scope": [], "also": []}
+"""To keep of what was restored and not claimed."""
 _log = logging.getLogger("swe_sdk.checkpoint")
 
 
@@ -62,8 +64,11 @@ class WorkersParticipant(BaseParticipant[CheckpointRecord]):
         """What was installed at which worker, until admission opens."""
 
     async def __aenter__(self) -> Self:
-        self.socket_path.unlink(missing_ok=True)
-        listener = await anyio.create_unix_listener(self.socket_path, mode=0o600)
+        # under another name until it listens: who finds a socket where nobody does takes it for one that is left over
+        new = self.socket_path.with_name(f"{self.socket_path.name}.new")
+        new.unlink(missing_ok=True)
+        listener = await anyio.create_unix_listener(new, mode=0o600)
+        new.replace(self.socket_path)
         await super().__aenter__()
         assert self._tasks is not None
         self._tasks.start_soon(self._listen, listener)
@@ -150,17 +155,25 @@ class WorkersParticipant(BaseParticipant[CheckpointRecord]):
     async def _export(self, checkpoint_id: str, scope: frozenset[EpisodeId] | None) -> Sequence[CheckpointRecord]:
         body = {"checkpoint_id": checkpoint_id, "scope": None if scope is None else _plain(scope)}
         replies = await self.crew.ask_all("export", body, required=True)
-        self._owners = {session: name for name, reply in sorted(replies.items()) for session in reply["sessions"]}
-        records = joint(self.kind, {name: reply["records"] for name, reply in replies.items()})
+        superseded = self._sessions.superseded()
+        self._owners = {
+            session: name
+            for name, reply in sorted(replies.items())
+            for session in reply["sessions"]
+            if session not in superseded.get(name, ())
+        }
+        records = joint(self.kind, {name: reply["records"] for name, reply in replies.items()}, superseded)
         waiting = self._book.pending.values()
         return [*records, *(one for one in waiting if scope is None or one.episode_id in scope)]
 
     def _manifest_extras(self) -> dict[str, Any]:
         return {"session_owners": self._owners, "session_aliases": dict(self.crew.aliases)}
 
-    async def _drop_unclaimed(self, scope: frozenset[EpisodeId]) -> None:
+    async def _drop_unclaimed(self, scope: frozenset[EpisodeId], also: Collection[str] = ()) -> None:
         self._book.keep(scope)
-        await self.crew.ask_all("drop_unclaimed", {"scope": _plain(scope)})
+        superseded = self._sessions.superseded()
+        bodies = {name: {"scope": _plain(scope), "also": [*superseded.get(name, ())]} for name in self.crew.workers}
+        await self.crew.ask_each("drop_unclaimed", bodies)
 
     async def _read_and_install(self, call: Call, request: messages.RestoreRequest) -> int:
         place_of = store.folder(Path(request.checkpoint_dir), self.kind, self.instance)
@@ -179,7 +192,7 @@ class WorkersParticipant(BaseParticipant[CheckpointRecord]):
             await self._place(self._grouped(records))
         except BaseException:
             with anyio.CancelScope(shield=True):
-                await self.crew.ask_all("drop_unclaimed", {"scope": []})
+                await self.crew.ask_all("drop_unclaimed", _NOTHING)
             self._placed = {}
             raise
 
@@ -199,7 +212,7 @@ class WorkersParticipant(BaseParticipant[CheckpointRecord]):
         loads = {name: len(told["sessions"]) for name, told in (await self.crew.ask_all("sessions")).items()}
         placed = place({owner: len(group) for owner, group in groups.items()}, loads)
         chosen = set(placed.values())
-        anew: dict[str, Any] = {name: {"scope": []} for name in chosen & set(self._placed)}
+        anew: dict[str, Any] = dict.fromkeys(chosen & set(self._placed), _NOTHING)
         await self.crew.ask_each("drop_unclaimed", anew, required=True)  # who has some already gets all at once
         for owner, group in groups.items():
             self._placed.setdefault(placed[owner], {})[owner] = group

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from swe_sdk.checkpoint.messages import EpisodeId, Kind
@@ -22,12 +22,19 @@ RECORDS: Mapping[Kind, type[CheckpointRecord]] = {
 }
 
 
-def joint(kind: Kind, exported: Mapping[str, Iterable[Any]]) -> list[CheckpointRecord]:
-    """The records of all workers, as the types of their kind; each session says who had it."""
+def joint(
+    kind: Kind, exported: Mapping[str, Iterable[Any]], superseded: Mapping[str, Container[str]]
+) -> list[CheckpointRecord]:
+    """The records of all workers, as the types of their kind; each session says who had it.
+
+    ``superseded``: by worker, the sessions that another one has of a later attempt.
+    """
     records: list[CheckpointRecord] = []
     for worker in sorted(exported):
         for plain in exported[worker]:
             record = RECORDS[kind].model_validate(plain)
+            if session_of(record) in superseded.get(worker, ()):
+                continue
             if isinstance(record, ResourcesSessionRecord):
                 record = record.model_copy(update={"owner": worker})
             records.append(record)

@@ -187,7 +187,7 @@ class Member:
         return {"records": records, "sessions": list(self._part_here.session_episodes)}
 
     async def _drop_unclaimed(self, body: Any) -> Any:
-        await self._part_here.drop_unclaimed(frozenset(_EPISODES.validate_python(body["scope"])))
+        await self._part_here.drop_unclaimed(frozenset(_EPISODES.validate_python(body["scope"])), body["also"])
 
     async def _install(self, body: Any) -> Any:
         await self._part_here.install(body["records"], body["checkpoint_id"])

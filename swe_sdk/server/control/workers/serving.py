@@ -20,6 +20,7 @@ from pydantic import Field, SecretStr
 from swe_sdk.agents.gateway.serving import listen_on
 from swe_sdk.checkpoint.messages import Kind
 from swe_sdk.checkpoint.settings import CheckpointSettings
+from swe_sdk.errors import InputError
 from swe_sdk.model.record import Record
 from swe_sdk.server.control.settings import ControlLimits
 from swe_sdk.server.control.workers.child import Order, factory_of
@@ -56,13 +57,16 @@ async def serve_workers(settings: WorkersSettings, *, on_ready: Callable[[str], 
     """Serve until SIGTERM or SIGINT; must run in the main thread. ``on_ready`` gets the URL once all workers are there.
 
     The control routes are those of any worker, at the same port. A worker that ends is started again. Workers end with
-    this process, however that ends.
+    this process, however that ends. Raises ``InputError`` for a factory or an address that cannot be had.
     """
     factory_of(settings.factory)
     sweep_folders()
     checkpoint = CheckpointSettings(lease_grace_seconds=settings.lease_grace_seconds)
-    with tempfile.TemporaryDirectory(prefix=_FOLDERS) as folder:
-        listener = listen_on(settings.host, settings.port)
+    with (
+        _listening(settings.host, settings.port) as listener,
+        anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals,
+        tempfile.TemporaryDirectory(prefix=_FOLDERS) as folder,
+    ):
         url = f"http://{settings.host}:{listener.getsockname()[1]}"
         path = Path(folder) / _SOCKET
         hub = WorkersParticipant(
@@ -75,13 +79,19 @@ async def serve_workers(settings: WorkersSettings, *, on_ready: Callable[[str], 
             token=settings.token.get_secret_value(),
             limits=settings.limits,
         )
-        with listener, anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-            async with hub, anyio.create_task_group() as tasks:
-                for _ in range(settings.workers):
-                    tasks.start_soon(_keep_one, order)
-                _say_when_ready(hub, tasks, lambda: on_ready(url))
-                await anext(signals)
-                tasks.cancel_scope.cancel()
+        async with hub, anyio.create_task_group() as tasks:
+            for _ in range(settings.workers):
+                tasks.start_soon(_keep_one, order)
+            _say_when_ready(hub, tasks, lambda: on_ready(url))
+            await anext(signals)
+            tasks.cancel_scope.cancel()
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        return listen_on(host, port)
+    except OSError as error:
+        raise InputError(f"cannot listen at {host}:{port}: {error.strerror}", remedy="choose another port") from None
 
 
 def sweep_folders() -> None:
@@ -105,9 +115,12 @@ async def _keep_one(order: Order) -> None:
     pause_s = _FIRST_PAUSE_S
     while True:
         started = anyio.current_time()
-        code = await _live(order)
+        try:
+            end = f"ended with {await _live(order)}"
+        except OSError as error:  # this machine has no process, or no memory, to give just now
+            end = f"could not be started: {error}"
         lived_s = anyio.current_time() - started
-        _log.warning("a worker ended with %s after %.1f s; another one is started", code, lived_s)
+        _log.warning("a worker %s after %.1f s; another one is started", end, lived_s)
         pause_s = _FIRST_PAUSE_S if lived_s > _HEALTHY_S else min(2 * pause_s, _LONGEST_PAUSE_S)
         await anyio.sleep(pause_s)
 

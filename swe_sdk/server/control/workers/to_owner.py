@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator, Iterable
-from http.cookies import CookieError, SimpleCookie
 
 import anyio
 import httpx
@@ -43,7 +42,7 @@ class ToOwner:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""
-        named = _named(scope, self._cookie) if scope["type"] == "http" else None
+        named = Request(scope).cookies.get(self._cookie) if scope["type"] == "http" else None
         owner = self._member.name if named is None or _is_forwarded(scope) else await self._owner_of(named)
         if named is None or owner == self._member.name:
             await self._app(scope, receive, send if named == owner else self._naming(send))
@@ -69,6 +68,8 @@ class ToOwner:
         return named
 
     async def _sent_on(self, request: Request, owner: str) -> Response:
+        if not request.scope["raw_path"].startswith(b"/"):  # it would become a part of the worker's address
+            return error_response(ErrorAnswer(404, "not_found", "the target of the request is no path"))
         try:
             answer = await self._client.send(self._copy_of(request, owner), stream=True)
         except (httpx.TransportError, ClientDisconnect) as error:
@@ -100,18 +101,6 @@ async def _rest(answer: httpx.Response) -> AsyncIterator[bytes]:
             yield chunk
     finally:
         await answer.aclose()
-
-
-def _named(scope: Scope, cookie: str) -> str | None:
-    cookies = SimpleCookie()
-    for name, value in scope["headers"]:
-        if name == b"cookie":
-            try:
-                cookies.load(value.decode("latin-1"))
-            except CookieError:
-                continue
-    found = cookies.get(cookie)
-    return found.value if found else None
 
 
 def _is_forwarded(scope: Scope) -> bool:

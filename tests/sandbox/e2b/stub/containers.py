@@ -1,16 +1,18 @@
-"""The sandboxes of the stand-in, as containers of the real Docker engine; its snapshots, as committed images."""
+"""The sandboxes of the stand-in, as containers of the real Docker engine; its snapshots, as committed images.
+
+What there is, is written down, so that a server that was killed and is started again knows of it.
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
 import socket
-import tempfile
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,17 +35,22 @@ class Problem(Exception):
 
 @dataclass
 class Machine:
-    """One sandbox: a container, and where its guest listens."""
+    """One sandbox: a container, and the directory of this machine that it shares with us."""
 
     id: str
     template: str
     metadata: dict[str, str]
     token: str
-    socket: Path
+    folder: str
     started_at: float
     ends_at: float
     auto_pause: bool
     state: str = "running"
+
+    @property
+    def socket(self) -> Path:
+        """Where its guest listens."""
+        return Path(self.folder) / "s"
 
 
 @dataclass
@@ -60,24 +67,37 @@ class Frozen:
 
 @dataclass
 class Containers:
-    """All of them, and the engine. ``mark`` labels what is made here; ``templates`` are images by template."""
+    """All of them, and the engine. ``mark`` labels what is made here; ``templates`` are images by template; ``home``
+    holds what outlives a server."""
 
     mark: str
     templates: dict[str, str]
+    home: Path
     machines: dict[str, Machine] = field(default_factory=dict)
     frozen: dict[str, Frozen] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._sockets = Path(tempfile.mkdtemp(prefix="e2b-stub-"))
+        self._record = self.home / "record.json"
+        if self._record.exists():
+            kept = json.loads(self._record.read_text())
+            self.machines = {one["id"]: Machine(**one) for one in kept["machines"]}
+            self.frozen = {one["id"]: Frozen(**one) for one in kept["frozen"]}
         self._engine = docker.APIClient(version="auto", max_pool_size=32, **docker.utils.kwargs_from_env())
         self._has_nameless = False
+
+    def write_down(self) -> None:
+        """What there is now."""
+        kept = {name: [asdict(one) for one in list(getattr(self, name).values())] for name in ("machines", "frozen")}
+        half_made = self._record.with_suffix(".part")
+        half_made.write_text(json.dumps(kept))
+        half_made.rename(self._record)
 
     # -- sandboxes --------------------------------------------------------------------------------------------------
 
     def create(self, template: str, image: str, request: dict[str, Any], online: bool) -> Machine:
         """Start a container on ``image``, and wait for its guest."""
         identity = f"i{uuid.uuid4().hex[:19]}"
-        folder = self._sockets / identity
+        folder = self.home / identity[-8:]  # a socket's path must be short
         folder.mkdir()
         now = time.time()
         machine = Machine(
@@ -85,7 +105,7 @@ class Containers:
             template=template,
             metadata=dict(request.get("metadata") or {}),
             token=uuid.uuid4().hex,
-            socket=folder / "s",
+            folder=str(folder),
             started_at=now,
             ends_at=now + request.get("timeout", 15),
             auto_pause=request.get("autoPause", False),
@@ -96,7 +116,7 @@ class Containers:
         return machine
 
     def _run(self, machine: Machine, image: str, env: dict[str, str], network: str) -> None:
-        binds = [f"{machine.socket.parent}:{_INSIDE}", f"{_GUEST}:{_INSIDE}/program:ro"]
+        binds = [f"{machine.folder}:{_INSIDE}", f"{_GUEST}:{_INSIDE}/program:ro"]
         with _told():
             self._engine.create_container(
                 image,
@@ -126,7 +146,7 @@ class Containers:
         self.machines.pop(machine.id, None)
         with _told():
             self._engine.remove_container(self.name(machine.id), force=True)
-        shutil.rmtree(machine.socket.parent, ignore_errors=True)
+        shutil.rmtree(machine.folder, ignore_errors=True)
         self._sweep()
 
     def bury(self, machine: Machine) -> bool:
@@ -193,7 +213,6 @@ class Containers:
         for frozen in list(self.frozen.values()):
             self.forget(frozen)
         self._sweep()
-        shutil.rmtree(self._sockets, ignore_errors=True)
 
 
 _MAIN = f"import sys; sys.path.insert(0, {_INSIDE + '/program'!r}); import guest; guest.main(sys.argv[1])"

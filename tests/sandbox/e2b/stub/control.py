@@ -45,6 +45,10 @@ class Control:
             return self._route(method, [unquote(part) for part in path.split("/")[1:]], query, body or {}, headers)
         except Problem as problem:
             return problem.status, {"code": problem.status, "message": str(problem)}, {}
+        finally:
+            if method != "GET":
+                with self._lock:
+                    self.containers.write_down()
 
     def _refused(self, line: str) -> Answer | None:
         for refusal in self.refusals:
@@ -186,8 +190,16 @@ class Control:
         found = self._find_snapshot(identity)
         if found is None:
             raise Problem(404, f"template '{identity}' not found")
+        if not self.is_agentenv and any(self._stands_on(machine, found) for machine in self._paused()):
+            raise Problem(400, f"template '{identity}' has paused sandboxes")
         self.containers.forget(found)
         return 204, None, {}
+
+    def _paused(self) -> list[Machine]:
+        return [machine for machine in self.containers.machines.values() if machine.state == "paused"]
+
+    def _stands_on(self, machine: Machine, frozen: Frozen) -> bool:
+        return self._find_snapshot(machine.template) is frozen
 
     def _find_snapshot(self, identity: str) -> Frozen | None:
         plain = identity.removesuffix(":default").rpartition("/")[2]

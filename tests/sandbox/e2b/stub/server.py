@@ -1,14 +1,14 @@
-"""The stand-in as a process of its own: ``python -m tests.sandbox.e2b.stub.server DIALECT TEMPLATES LOG``.
+"""The stand-in as a process of its own: ``python -m tests.sandbox.e2b.stub.server DIALECT MARK TEMPLATES HOME PORT``.
 
-It listens on 127.0.0.1 at a port of the kernel's choice, which it prints as its first line, for the control plane and
-for the sandboxes alike, as AgentENV does; it ends, and leaves nothing, with its standard input. ``TEMPLATES`` is JSON,
-images by the names that clients use; ``LOG`` gets each request to the control plane as a line of JSON.
+It listens on 127.0.0.1 at ``PORT``, or at one of the kernel's choice for 0, which it prints as its first line, for the
+control plane and for the sandboxes alike, as AgentENV does; it ends, and leaves nothing, with its standard input. Where
+it is killed instead, another one with the same ``HOME`` goes on with its sandboxes. ``TEMPLATES`` is JSON, images by
+the names that clients use; ``HOME/requests`` gets each request to the control plane as a line of JSON.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import socket
 import sys
 import threading
@@ -34,10 +34,10 @@ _GUEST_PORT = "49983"
 class Stub:
     """One server."""
 
-    def __init__(self, dialect: str, templates: dict[str, str], log: Path) -> None:
-        self.containers = Containers(mark=f"{os.getpid()}", templates=templates)
+    def __init__(self, dialect: str, mark: str, templates: dict[str, str], home: Path) -> None:
+        self.containers = Containers(mark, templates, home)
         self.control = Control(self.containers, dialect)
-        self._log = log
+        self._log = home / "requests"
         self._guests: dict[str, httpx.AsyncClient] = {}
 
     def app(self) -> Starlette:
@@ -115,13 +115,14 @@ async def _body(answer: httpx.Response) -> AsyncIterator[bytes]:
 _SERVICES = ("process.Process", "filesystem.Filesystem")
 
 
-def main(dialect: str, templates: str, log: str) -> None:
+def main(dialect: str, mark: str, templates: str, home: str, port: str) -> None:
     """Serve until standard input ends."""
-    stub = Stub(dialect, json.loads(templates), Path(log))
+    stub = Stub(dialect, mark, json.loads(templates), Path(home))
     server = uvicorn.Server(uvicorn.Config(stub.app(), log_level="warning", lifespan="off", access_log=False))
     # told to be TCP, or asyncio does not set TCP_NODELAY, and each answer takes 40 ms
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.bind(("127.0.0.1", 0))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", int(port)))
     print(listener.getsockname()[1], flush=True)
 
     def end_with_our_maker() -> None:
