@@ -5,7 +5,9 @@ Where overlayfs differs from a plain directory, the host's side follows it as do
 
 * directories of frozen layers cannot be renamed (EXDEV), and ``mv`` copies them;
 * a file of a frozen layer that has several links loses them when it is changed;
-* a file of a frozen layer cannot be renamed to a link that was made of it since (ESTALE), which should do nothing.
+* a file of a frozen layer cannot be renamed to a link that was made of it since (ESTALE), which should do nothing;
+* a file of a frozen layer and a link that was made of it since are opened by permissions of their own: where both were
+  changed, the older of them may count. So files with several links are never closed to their owner here (EMLINK).
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ COPIED = -1
 """The result of a ``move`` that was refused as a rename, and so copied."""
 _FILE_MODES = (0o644, 0o600, 0o755, 0o444, 0o400, 0o000, 0o4755)
 _DIRECTORY_MODES = (0o755, 0o700, 0o1777, 0o2755)
+_OPEN = stat.S_IRUSR | stat.S_IWUSR
+_BOX_RULES = (errno.EXDEV, errno.EMLINK)
 _FIRST_TIME_NS = 1_600_000_000_123_456_789
 
 
@@ -51,9 +55,9 @@ class Tree:
         """The results: 0, an errno, or ``COPIED``. ``told`` are those of the box, where they rule."""
         results: list[int] = []
         for number, operation in enumerate(operations):
-            self._told = told[number] if told is not None else 0
+            self._is_box, self._told = told is None, told[number] if told is not None else 0
             self._now = _FIRST_TIME_NS + (begin + number) * 1_000_000_007
-            results.append(errno.EXDEV if self._told == errno.EXDEV else self._result(operation))
+            results.append(self._told if self._told in _BOX_RULES else self._result(operation))
             self.frozen &= {self._identity(path) for path in self._paths(stat.S_ISREG)}
         return results
 
@@ -176,6 +180,7 @@ class Tree:
         source, target = self._pick(operation.which, stat.S_ISREG), self.full(self._place(operation))
         if os.path.lexists(target):
             raise OSError(errno.EEXIST, "exists")
+        self._keep_open(os.lstat(self.full(source)).st_mode)
         self._part(source)
         os.link(self.full(source), target)
 
@@ -243,9 +248,17 @@ class Tree:
 
     def _do_chmod(self, operation: Operation) -> None:
         path = self._pick(operation.which, _is_no_link)
-        modes = _DIRECTORY_MODES if os.path.isdir(self.full(path)) else _FILE_MODES
+        modes, info = _DIRECTORY_MODES if os.path.isdir(self.full(path)) else _FILE_MODES, os.lstat(self.full(path))
+        mode = modes[operation.value % len(modes)]
+        if stat.S_ISREG(info.st_mode) and info.st_nlink > 1:
+            self._keep_open(mode)
         self._part(path)
-        os.chmod(self.full(path), modes[operation.value % len(modes)])
+        os.chmod(self.full(path), mode)
+
+    def _keep_open(self, mode: int) -> None:
+        """A file that has several links, or is to have them, stays open to its owner; the box decides."""
+        if self._is_box and mode & _OPEN != _OPEN:
+            raise OSError(errno.EMLINK, "it has several links")
 
     def _do_utime(self, operation: Operation) -> None:
         path = self._pick(operation.which, _is_anything)
