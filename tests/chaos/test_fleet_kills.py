@@ -22,13 +22,16 @@ _AGENTS = (os.environ.get("SWE_SDK_FLEET_AGENTS") or "scripted,mini-swe-agent,op
 _PROVIDERS = ("local", "docker")
 _ROLLOUTS = {"scripted": 5, "mini-swe-agent": 5, "opencode": 2}
 """Of each agent on each provider: 24 in all, or one each where there is a single kill."""
+_DEAR = Part("opencode", "local", 1)
+"""Left out where there is a single kill: two servers of OpenCode at once take a minute to begin."""
 
 
 @pytest.mark.network
 @pytest.mark.timeout(600 + 120 * _KILLS)
 def test_nothing_is_lost_or_done_twice(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = [(agent, count if _KILLS > 1 else 1) for agent, count in _ROLLOUTS.items() if agent in _AGENTS]
-    parts = [Part(agent, provider, count) for (agent, count), provider in product(counts, _PROVIDERS)]
+    counts = {agent: count if _KILLS > 1 else 1 for agent, count in _ROLLOUTS.items() if agent in _AGENTS}
+    both = [Part(agent, provider, count) for (agent, count), provider in product(counts.items(), _PROVIDERS)]
+    parts = [part for part in both if _KILLS > 1 or part != _DEAR]
     _test(parts, _KILLS, 45.0, place, monkeypatch)
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +75,16 @@ def test_a_port_that_is_taken_is_said_to_be(tmp_path: Path) -> None:
     assert "Traceback" not in said
 
 
-def test_a_sweep_spares_a_main_process_that_is_just_starting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A folder whose path leaves room for the name of a socket."""
+    with tempfile.TemporaryDirectory(prefix="swe_sdk-") as folder:
+        yield Path(folder)
+
+
+def test_a_sweep_spares_a_main_process_that_is_just_starting(short_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Servers of one machine start at the same time, and each removes what killed ones have left."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(short_path))
     listen = socket.socket.listen
 
     def listen_late(self: socket.socket, *arguments: Any) -> None:
@@ -85,7 +93,7 @@ def test_a_sweep_spares_a_main_process_that_is_just_starting(tmp_path: Path, mon
 
     @in_real_time
     async def start() -> None:
-        path = tmp_path / "swe_sdk-workers-starting" / "coordinator"
+        path = short_path / "swe_sdk-workers-starting" / "coordinator"
         path.parent.mkdir()
         async with WorkersParticipant("agent", "a", socket_path=path, expected=0):
             await (await anyio.connect_unix(path)).aclose()
