@@ -12,6 +12,7 @@ import anyio
 from anyio import to_thread
 from pydantic import Field
 
+from swe_sdk.alongside import alongside
 from swe_sdk.checkpoint import catalog, messages
 from swe_sdk.checkpoint.catalog import GymCheckpoint
 from swe_sdk.checkpoint.codes import refuse
@@ -91,16 +92,9 @@ class CheckpointController:
         try:
             request = messages.PrepareRequest(checkpoint_id=checkpoint_id, deadline_ts=self._clock() + timeout_s)
             prepared = await self.coordinator.prepare(request)
-            failure: Exception | None = None
-            async with anyio.create_task_group() as tasks:
+            async with alongside() as tasks:
                 tasks.start_soon(self._renew, checkpoint_id, timeout_s, prepared.ready)
-                try:
-                    yield prepared
-                except Exception as error:  # noqa: BLE001  raised below, where no group is put around it
-                    failure = error
-                tasks.cancel_scope.cancel()
-            if failure is not None:
-                raise failure
+                yield prepared
         finally:
             with anyio.CancelScope(shield=True):
                 await self._resume(checkpoint_id)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TypeAlias
 
+from swe_sdk.alongside import ungrouped
 from swe_sdk.errors import InputError, did_you_mean
 from swe_sdk.executors.contract import Executor, Pool
 from swe_sdk.executors.local import LocalExecutor
@@ -71,11 +72,5 @@ async def opened(executor: ExecutorLike, *, limit: int | None = None) -> AsyncIt
     if isinstance(executor, Pool):
         yield executor
         return
-    failure: Exception | None = None
-    async with executor.open() as pool:
-        try:
-            yield pool
-        except Exception as error:  # noqa: BLE001  raised below, where no group is put around it
-            failure = error
-    if failure is not None:
-        raise failure
+    async with ungrouped(executor.open()) as pool:
+        yield pool

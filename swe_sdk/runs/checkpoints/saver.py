@@ -15,6 +15,7 @@ import anyio
 from anyio import to_thread
 
 from swe_sdk.agents.contract import Agent
+from swe_sdk.alongside import alongside
 from swe_sdk.checkpoint import catalog, store
 from swe_sdk.checkpoint.catalog import BadCheckpoint
 from swe_sdk.checkpoint.controller import CheckpointController
@@ -178,16 +179,9 @@ class Saver:
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
         """Save now and then while the block runs."""
-        failure: Exception | None = None
-        async with anyio.create_task_group() as tasks:
+        async with alongside() as tasks:
             tasks.start_soon(self._save_regularly)
-            try:
-                yield
-            except Exception as error:  # noqa: BLE001  raised below, where no group is put around it
-                failure = error
-            tasks.cancel_scope.cancel()
-        if failure is not None:
-            raise failure
+            yield
 
     async def _save_regularly(self) -> None:
         """Until it is cancelled. A save that fails is told, and the run goes on."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import fcntl
 import os
 import signal
-import socket
 import struct
 
 CLONE_NEWNS = 0x00020000
@@ -50,14 +48,11 @@ _RACES = 1000
 _MOUNT_ATTR_RDONLY, _MOUNT_ATTR_NOSUID, _MOUNT_ATTR_NODEV = 1, 2, 4
 _FSCONFIG_SET_FLAG, _FSCONFIG_SET_STRING, _FSCONFIG_CMD_CREATE = 0, 1, 6
 
-_SIOCSIFFLAGS, _LOOPBACK_UP = 0x8914, struct.pack("16sh22x", b"lo", 0x1 | 0x40)  # IFF_UP, IFF_RUNNING
-
 _libc = ctypes.CDLL(None, use_errno=True)
 # clone() runs Python code in the child, so the interpreter lock must stay held across the call: PyDLL, not CDLL.
 _pylibc = ctypes.PyDLL(None, use_errno=True)
 # Looked up here, once and in the zygote, not in each box.
 _libc_syscall, _libc_mount, _libc_umount2, _libc_prctl = _libc.syscall, _libc.mount, _libc.umount2, _libc.prctl
-_libc_socket = _libc.socket
 _clone_syscall, _python = _pylibc.syscall, ctypes.pythonapi
 _before_fork, _after_fork_here, _after_fork_there = (
     _python.PyOS_BeforeFork,
@@ -216,18 +211,6 @@ def _configure(fd: int, command: int, key: str | None = None, value: str | None 
     _syscall(
         _SYS_FSCONFIG, fd, command, key_bytes, value_bytes, 0, what=f"overlay option {key or 'create'} {value or ''}"
     )
-
-
-def loopback_up() -> None:
-    """Bring up the interface "lo" of this network namespace.
-
-    Without a socket of Python's: what that takes would be a twentieth of the memory that a box has for itself.
-    """
-    fd = _check(_libc_socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC, 0), "socket")
-    try:
-        fcntl.ioctl(fd, _SIOCSIFFLAGS, _LOOPBACK_UP)
-    finally:
-        os.close(fd)
 
 
 def die_with_parent() -> None:

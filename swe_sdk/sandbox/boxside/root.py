@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import resource
 import socket
+import struct
 from typing import Any, NamedTuple
 
 from . import kernel, seccomp
@@ -97,7 +99,7 @@ def enter_box(spec: RootSpec) -> Held:
     oom_score = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
     os.setsid()
     if spec.network == "none":
-        kernel.loopback_up()
+        _loopback_up()
     kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
     # Sources are taken while this process still has its caller's credentials; see grab_tree.
     trees = [(kernel.grab_tree(bind["source"], read_only=True), bind["target"]) for bind in spec.binds]
@@ -188,6 +190,12 @@ def _make_devices(dev: str, shared_memory_bytes: int) -> None:
     os.mkdir(f"{dev}/pts")
     options = "newinstance,ptmxmode=0666,mode=620"
     kernel.mount("devpts", f"{dev}/pts", "devpts", kernel.MS_NOSUID | kernel.MS_NOEXEC, options)
+
+
+def _loopback_up() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        set_flags, up_running = 0x8914, 0x1 | 0x40
+        fcntl.ioctl(probe, set_flags, struct.pack("16sh22x", b"lo", up_running))
 
 
 def _no_namespaces_within() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 from pydantic import TypeAdapter
 
+from swe_sdk.alongside import alongside
 from swe_sdk.checkpoint.codes import refuse
 from swe_sdk.checkpoint.messages import EpisodeId, PrepareReport
 from swe_sdk.checkpoint.participants.base import BaseParticipant
@@ -70,18 +71,11 @@ class Member:
         self._part = Part(participant)
         stream = await self._connected()
         self._link = Link(stream, asked=self._asked, told=self._told)
-        failure: Exception | None = None
-        async with anyio.create_task_group() as tasks:
+        async with alongside() as tasks:
             tasks.start_soon(self._keep, tasks.cancel_scope)
             tasks.start_soon(self._pump)
-            try:
-                await self._enter()
-                yield
-            except Exception as error:  # noqa: BLE001  raised below, where no group is put around it
-                failure = error
-            tasks.cancel_scope.cancel()
-        if failure is not None:
-            raise failure
+            await self._enter()
+            yield
         if self._is_lost:
             raise _lost()
 
