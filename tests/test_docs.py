@@ -44,7 +44,7 @@ RUN = [name for name, page in PAGES.items() if "```python" in page and name not 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 ELSEWHERE = re.compile(r"/(?:root|work|home)/(?!agent)\w+")
 FLOORS = (
-    {"errors", "files", "paths", "model", "shown", "progress", "_loop", "_wakeful", "config"},
+    {"errors", "files", "paths", "model", "shown", "progress", "_loop", "_wakeful", "alongside", "config"},
     {"sandbox"},
     {"agents"},
     {"recipes"},
