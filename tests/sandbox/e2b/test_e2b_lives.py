@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from swe_sdk.errors import InputError, SandboxClosed, SandboxLost, SnapshotBusy
+from swe_sdk.errors import InputError, SandboxClosed, SandboxLost, SnapshotBusy, TransferFailed
 from swe_sdk.sandbox.contract import SandboxSpec
 from swe_sdk.sandbox.providers.e2b.provider import E2BProvider
 from tests.sandbox.e2b.conftest import MakeBox
@@ -114,6 +114,22 @@ async def test_a_box_that_dies_under_a_command_is_lost(server: Server, make_box:
         result = await box.exec("sleep 60")
     assert (result.status, result.exit_code) == ("lost", None)
     assert await box.status() == "lost"
+
+
+@pytest.mark.parametrize("error", [SandboxLost("that of another box"), TransferFailed("of another box")])
+async def test_what_a_callback_raises_is_not_the_boxs_end(server: Server, make_box: MakeBox, error: Exception) -> None:
+    """Whether it is called while the command runs, or when it has ended."""
+    box = await make_box()
+
+    def take(_stream: str, _data: bytes) -> None:
+        raise error
+
+    for command in ("echo x", "echo x; sleep 60"):
+        with pytest.raises(type(error)) as raised:
+            await box.exec(command, on_output=take)
+        assert raised.value is error
+    assert await box.status() == "running"
+    assert (await box.exec("echo y")).stdout == "y\n"
 
 
 async def test_bytes_survive_the_way(server: Server, make_box: MakeBox, tmp_path: Path) -> None:

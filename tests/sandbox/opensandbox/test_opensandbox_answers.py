@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import anyio
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swe_sdk.errors import ImageNotFound, InputError, NoSpace, PullFailed, SandboxError
+from swe_sdk.errors import ImageNotFound, InputError, NoSpace, ProviderUnavailable, PullFailed, SandboxError
 from swe_sdk.sandbox.contract import Limits
 from swe_sdk.sandbox.leases import LABEL_LEASE, Lease
 from swe_sdk.sandbox.owner import Owner
@@ -59,9 +60,20 @@ def answering(status: int, body: bytes, *, is_cut: bool = False) -> Iterator[str
         thread.join()
 
 
+@contextmanager
+def deaf() -> Iterator[str]:
+    """Where the kernel drops attempts to connect: its queue for a server that takes none is full; the address."""
+    with ExitStack() as stack, socket.create_server(("127.0.0.1", 0), backlog=0) as server:
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(server.getsockname())
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
 @asynccontextmanager
 async def engine_on(domain: str) -> AsyncIterator[OpenSandboxEngine]:
-    engine = OpenSandboxEngine(read_settings({"domain": domain}, {}), api_key="key")
+    engine = OpenSandboxEngine(read_settings({"domain": domain}, {}), api_key="a-key-of-ours")
     yield engine
     await engine.aclose()
 
@@ -118,6 +130,16 @@ async def test_nobody_there_is_said_with_a_remedy() -> None:
     assert not health.works
     assert "127.0.0.1:9" in health.reason
     assert "OPEN_SANDBOX_DOMAIN" in health.remedy
+
+
+@pytest.mark.parametrize("is_deaf", [False, True], ids=["nobody there", "no connection is taken"])
+async def test_a_server_that_is_not_there_is_not_waited_for(is_deaf: bool) -> None:
+    with ExitStack() as stack:
+        domain = stack.enter_context(deaf()) if is_deaf else "127.0.0.1:9"
+        async with engine_on(domain) as engine:
+            with anyio.fail_after(10), pytest.raises(ProviderUnavailable, match=domain) as refused:
+                await engine.introduce()
+    assert "Exception" not in refused.value.message, "its SDK has not been asked, which tries again and again"
 
 
 async def test_a_wrong_key_is_said_with_a_remedy() -> None:

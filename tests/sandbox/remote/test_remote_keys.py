@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import pickle
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from tests.sandbox.remote.wires import (
     engine_on,
     provider_on,
     sandbox,
+    snapshot,
 )
 
 pytestmark = pytest.mark.anyio
@@ -102,11 +104,20 @@ async def test_a_key_is_in_no_error_log_or_record(wire: str, tmp_path: Path, cap
     assert KEY.encode() not in pickled
 
 
-async def test_a_server_that_tells_our_key_back_does_not_bring_it_into_an_error(tmp_path: Path) -> None:
-    with faulty(lambda request: request.tell({"message": f"unknown key {KEY}"}, 401)) as server:
-        async with engine_on("e2b", server, tmp_path) as engine:
+async def test_a_server_that_tells_our_key_back_does_not_bring_it_into_an_error(wire: str, tmp_path: Path) -> None:
+    with faulty(lambda request: request.tell({"message": f"unknown key {KEY}", "code": KEY}, 401)) as server:
+        async with engine_on(wire, server, tmp_path) as engine:
             with pytest.raises(Refused, match="unknown key") as refused:
                 await engine.find("s1")
+    assert KEY not in "".join(traceback.format_exception(refused.value))
+
+
+async def test_nor_does_one_that_could_not_freeze_a_sandbox(tmp_path: Path) -> None:
+    told = snapshot("opensandbox", "s1") | {"status": {"state": "Failed", "message": f"refused: {KEY}"}}
+    with faulty(lambda request: request.tell(told, 202 if request.command == "POST" else 200)) as server:
+        async with engine_on("opensandbox", server, tmp_path) as engine:
+            with pytest.raises(Refused, match="refused: ") as refused:
+                await engine.snapshot("s1", "snap-1")
     assert KEY not in str(refused.value)
 
 

@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING
 
 from swe_sdk.errors import NoSpace, SandboxError
-from swe_sdk.sandbox.providers.remote.failures import InUse, NotThere, Refused, Silent
+from swe_sdk.sandbox.providers.remote.failures import InUse, NotThere, Refused, Silent, struck
 
 if TYPE_CHECKING:
     import httpx
@@ -67,10 +67,8 @@ def unanswered(what: str, error: Exception) -> Silent:
 def text_of(response: httpx.Response) -> str:
     """What an answer says in words; it has been read. JSON of E2B, or whatever a gateway between us and it sends, but
     for the secrets that we have sent."""
-    text = _words(response)
-    for secret in filter(None, map(response.request.headers.get, _SECRETS)):
-        text = text.replace(secret, "...")
-    return text[:_MOST_CHARACTERS]
+    secrets = [response.request.headers.get(name, "") for name in _SECRETS]
+    return struck(_words(response), secrets)[:_MOST_CHARACTERS]
 
 
 def _words(response: httpx.Response) -> str:

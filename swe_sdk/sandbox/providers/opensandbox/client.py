@@ -6,6 +6,9 @@ import logging
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import anyio
 
 from swe_sdk.errors import PrerequisiteError
 from swe_sdk.sandbox.providers.opensandbox.settings import OpenSandboxSettings
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 REQUEST_TIMEOUT_S = 60.0
 PING_TIMEOUT_S = 5.0
 _MOST_CONNECTIONS, _IDLE_CONNECTIONS = 1000, 20
+_CONNECT_S = 3.5
+"""The kernel tries again after one second, and after two more."""
 _EXECD_PORT = 44772
 
 
@@ -47,6 +52,14 @@ class Client:
         self._pings = AdapterFactory(self.config.model_copy(update=once))
         self.lifecycle: Sandboxes = self._factory.create_sandbox_service()
         self._inside: dict[str, Inside] = {}
+
+    async def connect(self) -> None:
+        """``OSError`` where nobody takes connections, at once: the SDK would ask such a server again and again."""
+        address = urlsplit(self.config.get_base_url())
+        port = address.port or {"http": 80, "https": 443}[address.scheme]
+        with anyio.fail_after(_CONNECT_S):
+            connection = await anyio.connect_tcp(address.hostname or "", port)
+        await connection.aclose()
 
     async def inside(self, sandbox: str) -> Inside:
         """By the address that the server gives of it, which is asked for once."""

@@ -27,7 +27,7 @@ from swe_sdk.sandbox.providers.remote.engine import (
     Upload,
     Wanted,
 )
-from swe_sdk.sandbox.providers.remote.failures import FileMissing, InUse, NotThere, Refused, Silent
+from swe_sdk.sandbox.providers.remote.failures import FileMissing, InUse, NotThere, Refused, Silent, struck
 from swe_sdk.sandbox.providers.remote.making import make_ready
 from swe_sdk.sandbox.providers.remote.per_loop import PerLoop
 from swe_sdk.sandbox.providers.remote.settings import checked_key
@@ -53,6 +53,8 @@ class OpenSandboxEngine:
     def __init__(self, settings: OpenSandboxSettings, *, api_key: str | None = None) -> None:
         self._settings = settings
         self._api_key = (api_key or os.environ.get(API_KEY, "")).strip()
+        self._asked = partial(asked, key=self._api_key)
+        self._translated = partial(translated, key=self._api_key)
         self._clients = PerLoop(self._new_client)
         self.traits = Traits(
             snapshot_scope="files",
@@ -71,7 +73,8 @@ class OpenSandboxEngine:
         """Which server it is, and that it lets us in."""
         try:
             client = await self._client()
-            with asked("list sandboxes"):
+            with self._asked("list sandboxes"):
+                await client.connect()
                 await client.lifecycle.list_sandboxes(_filter({}, page=1))
         except Silent as silent:
             raise ProviderUnavailable(
@@ -99,7 +102,7 @@ class OpenSandboxEngine:
         client = await self._client()
         from opensandbox.sandbox import Sandbox
 
-        with asked("create a sandbox"):
+        with self._asked("create a sandbox"):
             made = await Sandbox.create(
                 wanted.image,
                 snapshot_id=wanted.snapshot,
@@ -123,14 +126,14 @@ class OpenSandboxEngine:
 
     async def find(self, sandbox: str) -> FoundSandbox | None:
         """See the protocol."""
-        with suppress(NotThere), asked("look at a sandbox"):
+        with suppress(NotThere), self._asked("look at a sandbox"):
             return _found(await (await self._client()).lifecycle.get_sandbox_info(sandbox))
         return None
 
     async def answers(self, sandbox: str) -> bool:
         """See the protocol. Twice, as a connection that was kept may have been closed at its other end."""
         try:
-            with asked("ping a sandbox"):
+            with self._asked("ping a sandbox"):
                 health = (await (await self._client()).inside(sandbox)).health
                 return await health.ping(sandbox) or await health.ping(sandbox)
         except SandboxError:
@@ -140,24 +143,24 @@ class OpenSandboxEngine:
         """See the protocol."""
         client = await self._client()
         client.forget(sandbox)
-        with suppress(NotThere), asked("kill a sandbox"):
+        with suppress(NotThere), self._asked("kill a sandbox"):
             await client.lifecycle.kill_sandbox(sandbox)
 
     async def renew(self, sandbox: str, ttl_s: float) -> None:
         """See the protocol."""
         until = datetime.now(UTC) + timedelta(seconds=ttl_s)
-        with asked("renew a sandbox"):
+        with self._asked("renew a sandbox"):
             await (await self._client()).lifecycle.renew_sandbox_expiration(sandbox, until)
 
     async def relabel(self, sandbox: str, metadata: Mapping[str, str]) -> None:
         """See the protocol."""
-        with asked("label a sandbox"):
+        with self._asked("label a sandbox"):
             await (await self._client()).lifecycle.patch_sandbox_metadata(sandbox, dict(metadata))
 
     async def pause(self, sandbox: str) -> None:
         """See the protocol."""
         try:
-            with asked("pause a sandbox"):
+            with self._asked("pause a sandbox"):
                 await (await self._client()).lifecycle.pause_sandbox(sandbox)
         except InUse:
             await self._require(sandbox, "paused")
@@ -167,7 +170,7 @@ class OpenSandboxEngine:
         client = await self._client()
         client.forget(sandbox)
         try:
-            with asked("resume a sandbox"):
+            with self._asked("resume a sandbox"):
                 await client.lifecycle.resume_sandbox(sandbox)
         except InUse:
             await self._require(sandbox, "running")
@@ -187,8 +190,22 @@ class OpenSandboxEngine:
             return [_found(info) for info in listed.sandbox_infos], listed.pagination.has_next_page
 
         # what a server tells of others as well is nobody's here: what is found by its metadata may be ended
-        found = await _every_page("list sandboxes", look)
+        found = await self._every_page("list sandboxes", look)
         return [one for one in found if metadata.items() <= one.metadata.items()]
+
+    async def _every_page(self, what: str, look: Callable[[int], Awaitable[tuple[list[T], bool]]]) -> list[T]:
+        """Each thing once; ``Refused`` where pages come to no end."""
+        found: dict[str, T] = {}
+        for page in range(1, _MOST_PAGES + 1):
+            with self._asked(what):
+                told, has_more = await look(page)
+            fresh = {one.id: one for one in told if one.id not in found}
+            found |= fresh
+            if not has_more:
+                return list(found.values())
+            if not fresh:
+                break
+        raise Refused(f"OpenSandbox could not {what}: there is no end of them")
 
     # -- in a sandbox -----------------------------------------------------------------------------------------------
 
@@ -201,7 +218,7 @@ class OpenSandboxEngine:
             for one in message.text.splitlines():
                 on_line(one)
 
-        with translated("run a command"):
+        with self._translated("run a command"):
             inside = await client.inside(sandbox)
             handlers = ExecutionHandlers(on_stdout=hear, skip_accumulation=True)
             await inside.commands.run(line, opts=RunCommandOpts(envs=dict(env)), handlers=handlers)
@@ -211,7 +228,7 @@ class OpenSandboxEngine:
         client = await self._client()
         from opensandbox.models.filesystem import WriteEntry
 
-        with ExitStack() as opened, translated("write files"):
+        with ExitStack() as opened, self._translated("write files"):
             inside = await client.inside(sandbox)
             # the mode is a number that looks like the octal one
             await inside.files.write_files(
@@ -220,10 +237,10 @@ class OpenSandboxEngine:
 
     async def download(self, sandbox: str, path: str, offset: int = 0) -> AsyncGenerator[bytes]:
         """See the protocol."""
-        with translated("read a file"):
+        with self._translated("read a file"):
             inside = await (await self._client()).inside(sandbox)
         try:
-            with translated("read a file"):
+            with self._translated("read a file"):
                 pieces = await inside.files.read_bytes_stream(
                     path, range_header=f"bytes={offset}-" if offset else None, chunk_size=1 << 18
                 )
@@ -233,7 +250,7 @@ class OpenSandboxEngine:
             if refused.status == 416:  # it is no longer than that
                 return
             raise
-        with translated("read a file"):
+        with self._translated("read a file"):
             async for piece in pieces:
                 yield piece
 
@@ -245,7 +262,7 @@ class OpenSandboxEngine:
         from opensandbox.models.sandboxes import CreateSnapshotRequest
 
         with anyio.CancelScope(shield=True):  # nobody would know of a half of it
-            with asked("freeze a sandbox"):
+            with self._asked("freeze a sandbox"):
                 info = await client.lifecycle.create_snapshot(sandbox, CreateSnapshotRequest(name=name))
             whole = await self._whole(client, info.id)
         return whole
@@ -253,13 +270,14 @@ class OpenSandboxEngine:
     async def _whole(self, client: Client, snapshot: str) -> FoundSnapshot:
         with anyio.move_on_after(_SNAPSHOT_S):
             while True:
-                with asked("look at a snapshot"):
+                with self._asked("look at a snapshot"):
                     info = await client.lifecycle.get_snapshot(snapshot)
                 if info.status.state.lower() == "ready":
                     return _found_snapshot(info)
                 if info.status.state.lower() == "failed":
                     await self.delete_snapshot(snapshot)
-                    raise Refused(f"OpenSandbox could not freeze a sandbox: {info.status.message}")
+                    reason = struck(str(info.status.message), [self._api_key])
+                    raise Refused(f"OpenSandbox could not freeze a sandbox: {reason}")
                 await anyio.sleep(_LOOK_S)
         raise Silent(f"snapshot {snapshot} was not made within {_SNAPSHOT_S:.0f} s")
 
@@ -272,11 +290,11 @@ class OpenSandboxEngine:
             listed = await client.lifecycle.list_snapshots(SnapshotFilter(name=name, page=page, page_size=_PAGE))
             return [_found_snapshot(info) for info in listed.snapshot_infos], listed.pagination.has_next_page
 
-        return [one for one in await _every_page("list snapshots", look) if name in (None, one.name)]
+        return [one for one in await self._every_page("list snapshots", look) if name in (None, one.name)]
 
     async def delete_snapshot(self, snapshot: str) -> None:
         """See the protocol."""
-        with suppress(NotThere), asked("delete a snapshot"):
+        with suppress(NotThere), self._asked("delete a snapshot"):
             await (await self._client()).lifecycle.delete_snapshot(snapshot)
 
     # -- the end ----------------------------------------------------------------------------------------------------
@@ -295,21 +313,6 @@ class OpenSandboxEngine:
 
     def _new_client(self) -> Client:
         return Client(self._settings, checked_key(self._api_key, API_KEY) or None)
-
-
-async def _every_page(what: str, look: Callable[[int], Awaitable[tuple[list[T], bool]]]) -> list[T]:
-    """Each thing once; ``Refused`` where pages come to no end."""
-    found: dict[str, T] = {}
-    for page in range(1, _MOST_PAGES + 1):
-        with asked(what):
-            told, has_more = await look(page)
-        fresh = {one.id: one for one in told if one.id not in found}
-        found |= fresh
-        if not has_more:
-            return list(found.values())
-        if not fresh:
-            break
-    raise Refused(f"OpenSandbox could not {what}: there is no end of them")
 
 
 def _filter(metadata: Mapping[str, str], *, page: int) -> Any:

@@ -11,7 +11,7 @@ import anyio
 from swe_sdk.errors import ImageNotFound, NoSpace, PullFailed, SandboxError
 from swe_sdk.sandbox.providers.opensandbox.client import require_sdk
 from swe_sdk.sandbox.providers.opensandbox.settings import API_KEY
-from swe_sdk.sandbox.providers.remote.failures import InUse, NotThere, Refused, Silent
+from swe_sdk.sandbox.providers.remote.failures import InUse, NotThere, Refused, Silent, struck
 
 _FULL = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)
 _UNKNOWN_IMAGE = re.compile(r"not found|does not exist|access denied|manifest unknown", re.IGNORECASE)
@@ -20,8 +20,8 @@ _WITHIN_S = 120.0
 
 
 @contextmanager
-def translated(what: str) -> Iterator[None]:
-    """Around calls of the SDK that do ``what``."""
+def translated(what: str, *, key: str) -> Iterator[None]:
+    """Around calls of the SDK that do ``what``. The ``key`` that they send is in no error."""
     require_sdk()
     import httpx
     from opensandbox.exceptions import SandboxException
@@ -29,28 +29,29 @@ def translated(what: str) -> Iterator[None]:
     try:
         yield
     except SandboxException as error:
-        raise _ours(error, what) from error
+        raise _ours(error, what, key) from None  # whose text may hold the key
     except (httpx.HTTPError, OSError) as error:  # a stream that breaks off is not translated by the SDK
-        raise Silent(f"OpenSandbox did not answer to {what}: {_short(error)}") from error
+        raise Silent(f"OpenSandbox did not answer to {what}: {_short(error, key)}") from error
 
 
 @contextmanager
-def asked(what: str) -> Iterator[None]:
+def asked(what: str, *, key: str) -> Iterator[None]:
     """The same around what is answered at once: an answer that trickles in for ever is none."""
-    with translated(what), anyio.fail_after(_WITHIN_S):
+    with translated(what, key=key), anyio.fail_after(_WITHIN_S):
         yield
 
 
-def _ours(error: Exception, what: str) -> SandboxError:
+def _ours(error: Exception, what: str, key: str) -> SandboxError:
     from opensandbox.exceptions import SandboxApiException, SandboxConnectionException, SandboxTimeoutException
 
+    told = _short(error, key)
     if isinstance(error, SandboxConnectionException | SandboxTimeoutException):
-        return Silent(f"OpenSandbox did not answer to {what}: {_short(error)}")
+        return Silent(f"OpenSandbox did not answer to {what}: {told}")
     if isinstance(error, SandboxApiException) and error.status_code:
-        return _answered(error.status_code, str(error.error.code), f"OpenSandbox could not {what}: {_short(error)}")
+        return _answered(error.status_code, str(error.error.code), f"OpenSandbox could not {what}: {told}")
     if isinstance(error.__cause__, OSError) or "Network connectivity" in str(error):
-        return Silent(f"OpenSandbox did not answer to {what}: {_short(error)}")
-    return Refused(f"OpenSandbox could not {what}: {_short(error)}")
+        return Silent(f"OpenSandbox did not answer to {what}: {told}")
+    return Refused(f"OpenSandbox could not {what}: {told}")
 
 
 def _answered(status: int, code: str, message: str) -> SandboxError:
@@ -70,5 +71,5 @@ def _answered(status: int, code: str, message: str) -> SandboxError:
     return Refused(message, status=status)
 
 
-def _short(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:_LONGEST]
+def _short(error: Exception, key: str) -> str:
+    return struck(f"{type(error).__name__}: {error}", [key])[:_LONGEST]

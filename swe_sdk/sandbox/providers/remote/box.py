@@ -325,5 +325,7 @@ class RemoteBox:
                 raise SandboxClosed(f"box {self._id} was closed meanwhile") from None
             self.is_lost = True
             raise
+        except execution.CallersError as raised:
+            raise raised.error from raised.error.__cause__  # as the caller has raised it
         finally:
             self._uses -= 1

@@ -29,7 +29,8 @@ _MOST_OF_ANY_BYTES = 1 << 30
 
 
 async def run(calls: Calls, name: str, request: ExecRequest) -> ExecResult:
-    """Run it to its end. Raises ``KillUnconfirmed`` where it may have outlived its limit, or its caller."""
+    """Run it to its end. Raises ``KillUnconfirmed`` where it may have outlived its limit, or its caller, and
+    ``CallersError``."""
     message = await command_message(calls, name, request)
     most_bytes = 2 * request.output_bytes + MOST_BYTES
 
@@ -166,6 +167,14 @@ def _status(ended: Exit) -> ExecStatus:
     return "timeout" if ended.killed else "exited"
 
 
+class CallersError(Exception):
+    """What a caller's ``on_output`` has raised: of whatever kind it is, it says nothing about this box."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(repr(error))
+        self.error = error
+
+
 class LiveStream:
     """What a command prints while it runs: a file in the box that grows."""
 
@@ -181,8 +190,8 @@ class LiveStream:
         self._bell = anyio.Event()
 
     async def pump_while(self, wait: Wait) -> Reply | None:
-        """Take what is printed while ``wait`` waits for the reply. An error of the callback ends that, and is raised:
-        it is the caller's."""
+        """Take what is printed while ``wait`` waits for the reply. An error of the callback ends that, and is raised as
+        ``CallersError``."""
         replies: list[Reply] = []
         errors: list[Exception] = []
         async with anyio.create_task_group() as tasks:
@@ -238,4 +247,10 @@ class LiveStream:
             del self._rest[: len(found)]
             self._left -= len(found)
             if found:
-                self._on_output(self._stream, found)
+                self._tell(found)
+
+    def _tell(self, data: bytes) -> None:
+        try:
+            self._on_output(self._stream, data)
+        except Exception as error:  # the caller's code may raise anything
+            raise CallersError(error) from error

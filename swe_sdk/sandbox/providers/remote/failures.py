@@ -13,6 +13,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from swe_sdk.errors import SandboxError
 
 
@@ -42,3 +44,10 @@ class Refused(RemoteTrouble):
     def __init__(self, message: str, *, remedy: str = "", status: int = 0) -> None:
         super().__init__(message, remedy=remedy)
         self.status = status
+
+
+def struck(text: str, secrets: Iterable[str]) -> str:
+    """What a system says, but for secrets of ours: it may quote the one that it refuses."""
+    for secret in filter(None, secrets):
+        text = text.replace(secret, "...")
+    return text
