@@ -6,6 +6,8 @@ import platform
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import anyio
+
 from swe_sdk import paths
 from swe_sdk.errors import UnknownProvider
 from swe_sdk.model.columns import Column, frame_of
@@ -63,11 +65,20 @@ class Checkup(Shown, Record):
 async def doctor() -> Checkup:
     """Try every sandbox provider for real, and say which of them work here; why not, and what to do, of the others.
 
-    It takes a few seconds, makes a box of each and removes it, and raises nothing for what it finds.
+    All are tried at once, which takes a few seconds; it makes a box of each and removes it, and raises nothing for what
+    it finds.
     """
-    found = [await named_provider(name).probe() for name in provider_names()]
+    providers = {name: named_provider(name) for name in provider_names()}
+    found: dict[str, ProviderHealth] = {}
+
+    async def probe(name: str) -> None:
+        found[name] = await providers[name].probe()
+
+    async with anyio.create_task_group() as tasks:
+        for name in providers:
+            tasks.start_soon(probe, name)
     return Checkup(
-        providers=tuple(found),
+        providers=tuple(found[name] for name in providers),
         python=platform.python_version(),
         state_dir=str(paths.state_dir()),
         results_dir=str(paths.results_dir()),

@@ -107,7 +107,7 @@ def fresh_file(name: str | None) -> Path | None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"")
     except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from error
+        raise InputError(f"cannot write {path}: {error.strerror}", remedy="name another file") from error
     return path
 
 

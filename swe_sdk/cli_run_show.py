@@ -15,6 +15,7 @@ from swe_sdk.runs.rollout import Rollout
 from swe_sdk.runs.run import Run
 from swe_sdk.shown import neutral
 from swe_sdk.store.rows import RunRow
+from swe_sdk.store.standing import word_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,7 +27,7 @@ def show_run(run: Run, rollouts: Sequence[Rollout] | None = None) -> None:
     """A page of its rollouts, its metrics, its masks in full, and where it is."""
     screen = console()
     shown = run.rollouts.page(1, _SHOWN) if rollouts is None else rollouts
-    screen.print(_rollout_table(shown))
+    screen.print(_rollout_table(run.row, shown))
     if rollouts is None and len(run.rollouts) > len(shown):
         _say(screen, f"and {len(run.rollouts) - len(shown)} more: swe-sdk show {shlex.quote(str(run.path))} --page 2")
     _show_masks(screen, run)
@@ -88,14 +89,14 @@ def show_config(run: Run) -> None:
     console().print(table)
 
 
-def _rollout_table(rollouts: Iterable[Rollout]) -> Any:
+def _rollout_table(run: RunRow, rollouts: Iterable[Rollout]) -> Any:
     table = make_table("rollout", "status", "reward", "attempt", "steps", "seconds", "why")
     for rollout in rollouts:
         row = rollout.row
         reward = "-" if row.reward is None or rollout.masked else f"{row.reward:.1f}"
         seconds = "" if row.seconds is None else f"{row.seconds:.1f}"
         why = plain(f"{row.mask_kind} in {row.mask_stage}: {row.reason}" if row.mask_kind else row.reason)
-        status = status_text(row.status)
+        status = status_text(word_of(run, row.status))
         table.add_row(plain(row.rollout_id), status, reward, str(row.attempt), str(row.steps), seconds, why)
     return table
 

@@ -49,6 +49,28 @@ def test_awaited_it_is_the_same(two: None) -> None:
     assert anyio.run(aio.doctor) == swe.doctor()
 
 
+def test_providers_are_asked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The slowest of them takes as long as all; and each is told under its own name."""
+
+    class Waits(Probed):
+        async def probe(self) -> ProviderHealth:
+            began.append(self.health.provider)
+            while len(began) < 2:
+                await anyio.sleep(0.01)
+            await anyio.sleep(0.05 if self.health is BAD else 0)
+            return self.health
+
+    began: list[str] = []
+    monkeypatch.setattr(checkup, "provider_names", lambda: ("bad", "good"))
+    monkeypatch.setattr(checkup, "named_provider", lambda name: Waits({"good": GOOD, "bad": BAD}[name]))
+
+    async def ask() -> checkup.Checkup:
+        with anyio.fail_after(10):
+            return await checkup.doctor()
+
+    assert anyio.run(ask).providers == (BAD, GOOD)
+
+
 def test_it_is_what_the_command_prints(two: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == swe.doctor().to_dict()

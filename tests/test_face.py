@@ -311,6 +311,7 @@ def test_what_a_provider_cannot_do_is_said() -> None:
 
     class Provider:
         name = "plain"
+        capabilities: frozenset[str] = frozenset()
 
         async def create(self, spec: object) -> Box:
             return Box()

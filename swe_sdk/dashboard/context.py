@@ -10,9 +10,11 @@ from typing import Any, TypeVar
 
 from swe_sdk.dashboard.escape import Child, Html, el
 from swe_sdk.dashboard.once import Once
+from swe_sdk.dashboard.show import status_pill
 from swe_sdk.dashboard.state import State
 from swe_sdk.store.index import RunIndex
-from swe_sdk.store.rows import RunRow
+from swe_sdk.store.rows import RolloutRow, RunRow
+from swe_sdk.store.standing import word_of
 
 T = TypeVar("T")
 
@@ -53,6 +55,15 @@ class Context:
     def all_runs(self) -> list[RunRow]:
         """All runs, the newest first."""
         return self.once("runs", self.index.runs)
+
+    def run_of(self, rollout: RolloutRow) -> RunRow:
+        """The run that it is of."""
+        known = self.once("runs by name", lambda: {row.run: row for row in self.all_runs})
+        return known.get(rollout.run) or self.index.run(rollout.run)  # one that has begun since
+
+    def status_of(self, rollout: RolloutRow) -> Html:
+        """How it stands, as a pill; one that was going on when its run ended is cut off."""
+        return status_pill(word_of(self.run_of(rollout), rollout.status))
 
     def counts(self, column: str, runs: tuple[str, ...] = ()) -> list[tuple[str, int]]:
         """Values of a column of facets, and how many rollouts have them; the most frequent first, empty ones left out.

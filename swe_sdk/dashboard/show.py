@@ -9,6 +9,7 @@ from math import isfinite
 from swe_sdk.dashboard.escape import Html, cut, el
 from swe_sdk.notebook import palette
 from swe_sdk.notebook.palette import Style, style_of
+from swe_sdk.store.standing import CUT_OFF
 
 DASH = "\u2013"
 
@@ -39,6 +40,16 @@ def pill(table: str, word: str | None, *, label: str | None = None, title: str |
     style = style_of(TABLES[table], word)
     sign = el("i", style.glyph, aria_hidden="true")
     return el("span", sign, cut(label or style.label, 40), cls=f"pill {tone(table, word)}", title=title)
+
+
+def status_pill(word: str) -> Html:
+    """Of a rollout: its status, or that it is cut off."""
+    return pill("status", colour_of(word), label=word)
+
+
+def colour_of(word: str) -> str:
+    """The status whose colour that of a rollout has."""
+    return "stopped" if word == CUT_OFF else word
 
 
 def seconds(value: float | None) -> str:

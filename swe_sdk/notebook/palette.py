@@ -76,6 +76,9 @@ STATUS: Mapping[str, Style] = {
 }
 """Of rollouts and outcomes: the four ends first."""
 
+ROLLOUT: Mapping[str, Style] = {**STATUS, "cut off": STATUS["stopped"].named("cut off")}
+"""The same, as :mod:`swe_sdk.store.standing` says it."""
+
 VERDICT: Mapping[str, Style] = {name: STATUS[name] for name in ("resolved", "unresolved", "masked")}
 """The three words of an Outcome."""
 

@@ -13,19 +13,19 @@ from swe_sdk.model.policy import Policy
 from swe_sdk.model.task import Task
 from swe_sdk.recipes.dataset import load_tasks
 from swe_sdk.recipes.taskset import TaskSet
+from swe_sdk.sandbox.arguments import PROVIDER
 
 TasksLike: TypeAlias = Iterable[Task] | Task | Path | str
 """Tasks, one task, or where they can be loaded from: a bundled data set's name, a file, a folder."""
 
 _TASKS_REMEDY = "give tasks, one task, or where to load them from; swe.load_tasks makes tasks"
 _AGENT = ("name", "version", "tier", "needs", "run")
-_PROVIDER = ("name", "capabilities", "create")
 
 
 def require_given(*, agent: object, provider: object, policy: object = None, model: object = None) -> None:
     """``InputError`` for an argument that is no such thing; None and names pass."""
     _require("agent", agent, _AGENT, "give a name, such as 'gold', or an agent, such as swe.agents.MiniSweAgent()")
-    _require("provider", provider, _PROVIDER, "give a name, such as 'local', or a provider")
+    _require("provider", provider, PROVIDER, "give a name, such as 'local', or a provider")
     if not isinstance(policy, Policy | str | None):
         raise InputError(f"policy={policy!r} is no policy", remedy="give a name, such as 'default', or a Policy")
     if not isinstance(model, ModelEndpoint | ModelConfig | None):

@@ -15,6 +15,7 @@ from swe_sdk.shown import Shown, one_line
 from swe_sdk.store.filters import RolloutFilter
 from swe_sdk.store.index import RunIndex
 from swe_sdk.store.rows import AttemptRow, MaskRow, ModelCallRow, RolloutRow, StageRow, StepRow
+from swe_sdk.store.standing import GOING_ON, word_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,6 +52,11 @@ class Rollout(Shown):
     def status(self) -> str:
         """``resolved``, ``unresolved``, ``masked``, ``stopped``; or that it is ``queued``, ``running``, ..."""
         return self.row.status
+
+    @property
+    def word(self) -> str:
+        """The same as people read it: ``cut off`` where it was going on when its run ended, or was killed."""
+        return word_of(self._index.run(self.row.run), self.status) if self.status in GOING_ON else self.status
 
     @property
     def reward(self) -> float | None:
@@ -173,7 +179,7 @@ class Rollout(Shown):
         """One line: what it is, and what came of it."""
         why = f": {self.row.reason}" if self.row.reason else ""
         spent = f", {self.row.spent_s:.1f} s spent" if self.row.spent_s else ""
-        return f"{self.id} {self.status}, attempt {self.attempt}, {self.row.steps} steps{spent}{why}"
+        return f"{self.id} {self.word}, attempt {self.attempt}, {self.row.steps} steps{spent}{why}"
 
     def __repr__(self) -> str:
         return f"<Rollout {one_line(self.line, 300)}>"

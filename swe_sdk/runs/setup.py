@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic import BaseModel, SecretStr
 
 from swe_sdk.agents.contract import Agent
 from swe_sdk.agents.gateway.endpoint import ModelEndpoint
@@ -215,11 +215,8 @@ def _endpoint(config: RunConfig, model: ModelEndpoint | ModelConfig | None) -> M
     if config.model is None:
         return None
     key = os.environ.get(config.model.api_key_env)
-    try:
-        return ModelEndpoint(
-            base_url=config.model.base_url,
-            model=config.model.name,
-            api_key=None if key is None else SecretStr(key),
-        )
-    except ValidationError as error:
-        raise InputError(f"model: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
+    return ModelEndpoint(
+        base_url=config.model.base_url,
+        model=config.model.name,
+        api_key=None if key is None else SecretStr(key),
+    )

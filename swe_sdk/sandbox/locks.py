@@ -14,8 +14,11 @@ _POLL_S = 0.05
 
 
 @asynccontextmanager
-async def file_lock(path: Path) -> AsyncIterator[None]:
-    """A lock between tasks and processes, gone with whoever holds it; waiting for it can be cancelled."""
+async def file_lock(path: Path, *, poll_s: float = _POLL_S) -> AsyncIterator[None]:
+    """A lock between tasks and processes, gone with whoever holds it; waiting for it can be cancelled.
+
+    ``poll_s``: how often it is tried, in seconds.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     fd = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
@@ -24,7 +27,7 @@ async def file_lock(path: Path) -> AsyncIterator[None]:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                await anyio.sleep(_POLL_S)
+                await anyio.sleep(poll_s)
         yield
     finally:
         fcntl.flock(fd, fcntl.LOCK_UN)  # a process forked meanwhile holds a copy, which closing ours would not unlock

@@ -16,6 +16,7 @@ from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.model.patch import Patch
 from swe_sdk.model.task import Task
 from swe_sdk.sandbox import contract, environments
+from swe_sdk.sandbox.arguments import encoded, require
 from swe_sdk.sandbox.base import pin_base, pin_base_in_new_box
 from swe_sdk.sandbox.contract import BoxStatus, Limits, Network, OnOutput, Process, SandboxProvider, Snapshot
 from swe_sdk.sandbox.environments import OnProgress
@@ -37,6 +38,7 @@ async def prepare(
     ``CapabilityMissing``, ``BuildFailed`` or a ``SandboxError``.
     """
     _require_target(target)
+    require(provider=provider, on_progress=on_progress)
     environment = target.environment if isinstance(target, Task) else target
     return await environments.prepare(await get_provider(provider), environment, on_progress=on_progress)
 
@@ -67,6 +69,7 @@ class Sandbox(Shown):
         on_progress: OnProgress | None = None,
     ) -> None:
         _require_target(target)
+        require(provider=provider, snapshot=snapshot, env=env, network=network, limits=limits, on_progress=on_progress)
         self._target = target.environment if isinstance(target, Task) else target
         self._wanted_provider = provider
         self._snapshot_id = snapshot.id if isinstance(snapshot, Snapshot) else snapshot
@@ -193,16 +196,18 @@ class Sandbox(Shown):
         ``output_file``, a path in the sandbox, gets everything that the command prints, both streams in the order in
         which they came, once it has ended; the result keeps ``output_bytes`` of it as always.
 
-        Raises ``SandboxClosed`` or ``SandboxLost`` where it could not be started at all, and nothing for what the
-        command does.
+        Raises ``SandboxClosed`` or ``SandboxLost`` where it could not be started at all, ``InputError`` for arguments
+        that no command can have, and nothing for what the command does.
         """
+        require(command=command, cwd=cwd, env=env, user=user, stdin=stdin, timeout_s=timeout_s)
+        require(output_bytes=output_bytes, on_output=on_output, output_file=output_file)
         run = partial(
             self.box.exec,
             command,
             cwd=cwd,
             env=env,
             user=user,
-            stdin=stdin.encode() if isinstance(stdin, str) else stdin,
+            stdin=encoded(stdin) if isinstance(stdin, str) else stdin,
             timeout_s=timeout_s,
             output_bytes=output_bytes,
             merge_stderr=merge_stderr,
@@ -238,6 +243,7 @@ class Sandbox(Shown):
 
         Returns its port and the socket, which the caller closes. ``CapabilityMissing`` where the provider cannot.
         """
+        require(port=port)
         box = self.box
         if not isinstance(box, contract.SupportsListen):
             raise self._cannot("listen")
@@ -250,26 +256,32 @@ class Sandbox(Shown):
 
     async def read_bytes(self, path: str) -> bytes:
         """The content of a file; relative paths start at the repository. ``TransferFailed`` where there is none."""
+        require(path=path)
         return await self.box.read(path)
 
     async def read_text(self, path: str, encoding: str = "utf-8") -> str:
         """The content of a file as text, undecodable bytes replaced. ``TransferFailed`` where there is none."""
+        require(path=path, encoding=encoding)
         return (await self.box.read(path)).decode(encoding, "replace")
 
     async def write_bytes(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
         """Create or replace a file, and the directories above it. ``TransferFailed`` where that cannot be."""
+        require(path=path, data=data, mode=mode)
         await self.box.write(path, data, mode=mode)
 
     async def write_text(self, path: str, text: str, *, encoding: str = "utf-8", mode: int = 0o644) -> None:
         """Create or replace a file, and the directories above it. ``TransferFailed`` where that cannot be."""
-        await self.box.write(path, text.encode(encoding), mode=mode)
+        require(path=path, text=text, encoding=encoding, mode=mode)
+        await self.box.write(path, encoded(text, encoding), mode=mode)
 
     async def upload(self, local: str | Path, remote: str) -> None:
         """Copy a file of any size in, with its permission bits. ``TransferFailed`` where that cannot be."""
+        require(local=local, remote=remote)
         await self.box.upload(Path(local), remote)
 
     async def download(self, remote: str, local: str | Path) -> None:
         """Copy a file of any size out: it appears whole, or ``TransferFailed`` is raised."""
+        require(remote=remote, local=local)
         await self.box.download(remote, Path(local))
 
     async def diff(self) -> Patch:

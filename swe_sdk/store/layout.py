@@ -84,7 +84,10 @@ def make_run(run_dir: Path) -> RunFile:
                     run_dir / RUN_FILE, content + b"\n"
                 )  # of several at once the last one wins: all say the same
     except OSError as error:
-        raise InputError(f"cannot make the run directory {run_dir}: {error.strerror}") from error
+        raise InputError(
+            f"cannot make the run directory {run_dir}: {error.strerror}",
+            remedy="name a folder that can be written, by path=..., --path or SWE_SDK_RUNS",
+        ) from error
     return read_run(run_dir)
 
 

@@ -49,7 +49,10 @@ class Results:
             with disk_full_is_typed(self.path):
                 self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"cannot make the results directory {self.path}: {error.strerror}") from error
+            raise InputError(
+                f"cannot make the results directory {self.path}: {error.strerror}",
+                remedy="name a folder that can be written, by results=..., --results or SWE_SDK_RESULTS",
+            ) from error
 
     def __repr__(self) -> str:
         return f"Results({str(self.path)!r})"

@@ -93,6 +93,31 @@ def test_a_driver_that_follows_a_dead_one_takes_over_its_shards(tmp_path: Path) 
     assert len(file.read_text().splitlines()) == 3, "no job ran twice"
 
 
+@pytest.mark.parametrize("is_killed", [False, True], ids=["it ends", "it is killed"])
+def test_a_shard_that_is_started_twice_waits_for_the_first_start(tmp_path: Path, is_killed: bool) -> None:
+    """As where Slurm takes a node for dead that is not. Jobs run twice only where the first start has died of them."""
+    file, folder = tmp_path / "count", ShardFolder(tmp_path / "shard")
+    given = {"file": str(file), "seconds": 4.0}
+    folder.create([Job(id=str(number), work=COUNT, input=given, key=f"key {number}") for number in range(2)], [])
+    program = "import sys; from swe_sdk.executors.slurm.shard import Shard; print(Shard(sys.argv[1], 2)())"
+    command = [sys.executable, "-c", program, str(folder.path)]
+    starts = []
+    try:
+        starts.append(subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True))
+        anyio.run(_until_lines, file, 2)
+        starts.append(subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True))
+        if is_killed:
+            starts[0].kill()
+        told = [start.communicate(timeout=120)[0].strip() for start in starts]
+    finally:
+        for start in starts:
+            start.kill()
+            start.wait()
+    assert told == (["", "2"] if is_killed else ["2", "0"])
+    assert len(file.read_text().splitlines()) == (4 if is_killed else 2)
+    assert [line.result.state for line in folder.read()[0]] == ["done"] * 2
+
+
 async def _until_lines(file: Path, count: int) -> None:
     with anyio.fail_after(120):
         while not file.exists() or len(file.read_text().splitlines()) < count:

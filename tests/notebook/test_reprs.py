@@ -312,7 +312,8 @@ def test_a_run_shows_counts_masks_and_rollouts(run: Run) -> None:
     assert words(run._repr_html_()).count("django__django-1") == 2
 
 
-def test_what_was_going_on_when_a_run_ended_is_cut_off(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", [ev.RunEnded(reason="stopped", message="deadline"), None], ids=["stopped", "killed"])
+def test_what_was_going_on_when_a_run_ended_is_cut_off(tmp_path: Path, end: ev.RunEnded | None) -> None:
     told = (
         ev.RunStarted(name="made", agent="scripted"),
         ev.RolloutQueued(rollout_id="a.0", instance_id="a"),
@@ -324,11 +325,19 @@ def test_what_was_going_on_when_a_run_ended_is_cut_off(tmp_path: Path) -> None:
             writer.append(event)
         with Run(tmp_path) as going_on:
             assert all("running 1" in text for text in both(going_on))
-        writer.append(ev.RunEnded(reason="stopped", message="deadline"))
+            assert "running" in repr(going_on.rollouts["a.0"])
+            assert all("going on" in text for text in both(going_on.rollouts["a.0"]))
+        if end is not None:
+            writer.append(end)
     with Run(tmp_path) as ended:
-        for text in both(ended):
-            assert "cut off 1" in text
+        assert all("cut off 1" in text for text in both(ended))
+        rollout = ended.rollouts["a.0"]
+        assert (rollout.status, rollout.word) == ("running", "cut off")
+        assert "cut off" in [text.get_text().removeprefix("■ ") for text in ended.plot_gantt().texts]
+        for text in (*both(ended), *both(ended.rollouts), *both(rollout), repr(rollout)):
+            assert "cut off" in text
             assert "running" not in text
+            assert "going on" not in text
 
 
 def test_a_rollout_shows_its_timeline_budget_and_steps(run: Run) -> None:

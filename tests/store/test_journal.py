@@ -233,8 +233,9 @@ def test_many_processes_make_one_run(tmp_path):
 
 def test_run_directories_that_cannot_be(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot make"):
+    with pytest.raises(InputError, match="cannot make") as caught:
         RunWriter(tmp_path / "file" / "run")
+    assert "SWE_SDK_RUNS" in caught.value.remedy
     with pytest.raises(InputError, match="is no run directory"):
         read_run(tmp_path)
     make_run(tmp_path / "r")

@@ -114,8 +114,9 @@ def test_full_disk_is_typed(tmp_path):
 
 def test_places_that_cannot_be(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="results directory"):
+    with pytest.raises(InputError, match="results directory") as caught:
         Results(tmp_path / "file" / "below")
+    assert "SWE_SDK_RESULTS" in caught.value.remedy
     with pytest.raises(InputError, match="cannot read"):
         read_outcomes(tmp_path / "nothing.jsonl")
     assert Results(tmp_path / "empty").read() == []

@@ -9,11 +9,12 @@ from swe_sdk.dashboard.components import Column, bar, card, cards, copy_button, 
 from swe_sdk.dashboard.escape import Child, Html, cut, el, join, plain
 from swe_sdk.dashboard.rollout.subject import Subject
 from swe_sdk.dashboard.rollout.timeline import timeline
-from swe_sdk.dashboard.show import ago, count, pill, seconds, since, tone, when
+from swe_sdk.dashboard.show import DASH, ago, count, pill, seconds, since, status_pill, tone, when
 from swe_sdk.dashboard.state import State
 from swe_sdk.errors import SweError
 from swe_sdk.model.outcome import Mask, Outcome
 from swe_sdk.store.rows import AttemptRow
+from swe_sdk.store.standing import CUT_OFF, is_over, word_of
 
 _STEPS = 400
 _TAIL_LINES = 12
@@ -83,6 +84,8 @@ def _span(subject: Subject) -> Child:
     row = subject.row
     if row.started_at is None:
         return ["queued ", ago(row.queued_at)]
+    if row.ended_at is None and is_over(subject.run):
+        return ["began ", when(row.started_at), f", {CUT_OFF} ", ago(row.updated_at)]
     if row.ended_at is None:
         return ["began ", ago(row.started_at), ", going on for ", since(row.started_at)]
     return ["began ", when(row.started_at), ", over after ", seconds(row.seconds)]
@@ -94,8 +97,8 @@ def _span(subject: Subject) -> Child:
 def _result(subject: Subject) -> Html:
     row, outcome = subject.row, subject.outcome
     if outcome is None:
-        state = row.stage or row.status
-        told = facts(("status", pill("status", row.status)), ("stage", state), ("why", plain(row.reason)[:_LONGEST]))
+        status, stage = subject.context.status_of(row), row.stage or DASH
+        told = facts(("status", status), ("stage", stage), ("why", plain(row.reason)[:_LONGEST]))
         return card("Result", told, el("p", "Not graded (yet).", cls="dim"), key="result")
     patch = outcome.patch
     applied = {True: "applied", False: "did not apply", None: "was not tried"}[patch.applied]
@@ -208,7 +211,7 @@ def _facts(subject: Subject) -> Html:
 def _attempts(subject: Subject) -> Html:
     columns: list[Column[AttemptRow]] = [
         Column("attempt", lambda row: str(row.attempt)),
-        Column("came to", lambda row: _came_to(row)),
+        Column("came to", lambda row: _came_to(subject, row)),
         Column("ended", lambda row: cut(row.end_reason or ("" if row.ended_at else "not yet"), 40)),
         Column("what it said", lambda row: cut(row.message, 200), cls="grow"),
         Column("from", lambda row: _restored(subject, row), cls="narrow"),
@@ -229,14 +232,14 @@ def _attempts(subject: Subject) -> Html:
     return card("Attempts", shown, note=note, cls="wide", key="attempts")
 
 
-def _came_to(row: AttemptRow) -> Child:
+def _came_to(subject: Subject, row: AttemptRow) -> Child:
     if row.mask_kind is not None:
         return [pill("mask", row.mask_kind), el("small", " tried again", cls="dim") if row.will_retry else None]
     if row.outcome is not None:
         return pill("status", row.outcome)
-    return (
-        pill("status", "parked") if row.is_parked else el("span", "going on" if row.ended_at is None else "", cls="dim")
-    )
+    if row.ended_at is not None:
+        return None
+    return status_pill(word_of(subject.run, "parked" if row.is_parked else "running"))
 
 
 def _restored(subject: Subject, row: AttemptRow) -> Child:

@@ -8,7 +8,7 @@ from functools import cached_property
 from swe_sdk.dashboard.context import Context
 from swe_sdk.model.outcome import Mask, Outcome
 from swe_sdk.store.filters import RolloutFilter
-from swe_sdk.store.rows import ArtifactRow, AttemptRow, RolloutRow
+from swe_sdk.store.rows import ArtifactRow, AttemptRow, RolloutRow, RunRow
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,11 @@ class Subject:
     def of(cls, context: Context) -> Subject:
         """The one that the state names. Raises ``UnknownRun`` and ``UnknownRollout``."""
         return cls(context, context.index.rollout(context.state.rollout, run=context.run))
+
+    @property
+    def run(self) -> RunRow:
+        """The run that it is of."""
+        return self.context.run_of(self.row)
 
     @property
     def attempt(self) -> int:

@@ -216,7 +216,7 @@ def _every(context: Context, chosen: RolloutFilter) -> Html:
     )
     shown: list[Column[RolloutRow]] = [
         Column("rollout", lambda row: cut(row.rollout_id, 80), sort="rollout_id", cls="grow"),
-        Column("status", lambda row: pill("status", row.status), sort="status"),
+        Column("status", context.status_of, sort="status"),
         Column("budget", lambda row: budget_bar(row.total_s, row.spent_s, row.parked_s), cls="bar-cell"),
         Column("spent", lambda row: seconds(row.spent_s), sort="spent_s", cls="num"),
         Column("left", lambda row: seconds(row.remaining_s), sort="remaining_s", cls="num"),

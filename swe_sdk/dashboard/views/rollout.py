@@ -40,7 +40,7 @@ def _render(context: Context) -> Html:
 
 def _head(subject: Subject) -> Html:
     row = subject.row
-    chips: list[Child] = [pill("status", row.status), " "]
+    chips: list[Child] = [subject.context.status_of(row), " "]
     if row.mask_kind is not None:
         chips += [pill("mask", row.mask_kind), " "]
     run = subject.context.link(cut(row.run, 60), view="rollouts")

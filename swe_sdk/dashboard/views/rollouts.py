@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import cast, get_args
 
 from swe_sdk.dashboard.components import (
@@ -25,6 +26,7 @@ from swe_sdk.dashboard.view import View
 from swe_sdk.store.events import RolloutStage
 from swe_sdk.store.filters import SORT_COLUMNS, GroupColumn, SortColumn
 from swe_sdk.store.rows import GroupRow, RolloutRow
+from swe_sdk.store.standing import CUT_OFF, GOING_ON, is_over
 
 _CHOICES: tuple[tuple[GroupColumn, str, str], ...] = (
     ("run", "run", ""),
@@ -81,9 +83,6 @@ def _told(context: Context, groups: Sequence[GroupRow]) -> str:
     return f"{count(sum(group.rollouts for group in groups))} of {cut(runs, 120)}"
 
 
-_UNDER_WAY = ("running", "parked", "retrying")
-
-
 def _numbers(context: Context, groups: Sequence[GroupRow]) -> Html:
     """What is shown, counted, each number a link to its rollouts; the mean is over what was graded, and says so."""
     by_status = {group.value: group.rollouts for group in groups}
@@ -102,7 +101,7 @@ def _numbers(context: Context, groups: Sequence[GroupRow]) -> Html:
         ("unresolved", those("unresolved")),
         ("masked", [those("masked"), el("small", f" {percent(by_status.get('masked', 0), over)}")]),
         ("stopped", those("stopped")),
-        ("under way", those(*_UNDER_WAY)),
+        (CUT_OFF if all(map(is_over, context.runs)) else "under way", those(*GOING_ON)),
         ("queued", those("queued")),
     ]
     return el("section", stats(*pairs), cls="card")
@@ -151,7 +150,7 @@ def _columns(context: Context) -> list[Column[RolloutRow]]:
             if several
             else []
         ),
-        Column("status", _status, sort="status"),
+        Column("status", partial(_status, context), sort="status"),
         Column("why", _why, sort="mask_kind", cls="narrow slim"),
         Column("tests", _tests, cls="num", hint="required tests that pass: to be fixed, and to stay as they were"),
         Column(
@@ -166,9 +165,9 @@ def _columns(context: Context) -> list[Column[RolloutRow]]:
     ]
 
 
-def _status(row: RolloutRow) -> Html:
+def _status(context: Context, row: RolloutRow) -> Html:
     stage = row.stage if row.stage in _STAGES and not row.is_final else None
-    return join(pill("status", row.status), el("small", f" {stage}", cls="dim") if stage else None)
+    return join(context.status_of(row), el("small", f" {stage}", cls="dim") if stage else None)
 
 
 def _why(row: RolloutRow) -> Child:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,11 +12,12 @@ from swe_sdk.dashboard.escape import Html, cut, el, join
 from swe_sdk.dashboard.forms import filter_form, one_of_field, search_field
 from swe_sdk.dashboard.parts.parked import parked_mark
 from swe_sdk.dashboard.run_state import RunState, eta, finished, planned, state_of
-from swe_sdk.dashboard.show import ago, count, percent, reward, tone
+from swe_sdk.dashboard.show import ago, colour_of, count, percent, reward, tone
 from swe_sdk.dashboard.state import State
 from swe_sdk.dashboard.view import View
 from swe_sdk.store.filters import RolloutFilter
 from swe_sdk.store.rows import RunRow
+from swe_sdk.store.standing import GOING_ON, word_of
 
 _ENDS = ("resolved", "unresolved", "masked", "stopped")
 _STATES = (("", "all"), ("going", "going"), ("over", "over"), ("killed", "killed"))
@@ -146,8 +148,8 @@ def _agent(line: _Line) -> Html:
 
 
 def _progress(line: _Line) -> Html:
-    parts = [("status", status, float(number)) for status, number in _in_order(line.run.counts)]
-    told = ", ".join(f"{number} {status}" for status, number in _in_order(line.run.counts))
+    parts = [("status", colour_of(word), float(number)) for word, number in _in_order(line.run)]
+    told = ", ".join(f"{number} {word}" for word, number in _in_order(line.run))
     left = el("small", "ends ", ago(line.eta), cls="dim") if line.eta is not None else None
     stands = parked_mark([line.run])
     return el(
@@ -159,9 +161,11 @@ def _progress(line: _Line) -> Html:
     )
 
 
-def _in_order(counts: dict[str, int]) -> list[tuple[str, int]]:
-    order = (*_ENDS, "running", "parked", "retrying")
-    return [(status, counts[status]) for status in order if counts.get(status)]
+def _in_order(run: RunRow) -> list[tuple[str, int]]:
+    counts: Counter[str] = Counter()
+    for status in (*_ENDS, *GOING_ON):
+        counts[word_of(run, status)] += run.counts.get(status, 0)
+    return [(word, number) for word, number in counts.items() if number]
 
 
 def _done(line: _Line) -> str:

@@ -6,6 +6,7 @@
     FOLDER/shards/<name>/jobs.jsonl      the jobs of a shard, a line each; complete before it is submitted
                         /first.jsonl     what it does before them
                         /results.jsonl   what came of them, appended by the shard alone
+                        /holder          locked by the process that carries it out, as long as that lives
                         /alive           which process carries it out; its mtime is the last sign of life
                         /submitted       the id that Slurm gave it
                         /cancel/<n>      the driver asks to cancel the n-th job; ``all`` = all of them
@@ -51,6 +52,11 @@ class ShardFolder:
     def results(self) -> Path:
         """The file of results."""
         return self.path / "results.jsonl"
+
+    @property
+    def holder(self) -> Path:
+        """The file that whoever carries it out has locked."""
+        return self.path / "holder"
 
     # -- the driver's ------------------------------------------------------------------------------------------------
 

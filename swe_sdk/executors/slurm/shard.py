@@ -19,6 +19,7 @@ from swe_sdk.executors.local import LocalPool, this_node
 from swe_sdk.executors.slurm.folder import BEAT_EVERY_S, ShardFolder, ShardResult
 from swe_sdk.executors.worker import open_worker
 from swe_sdk.grading.batch import default_limit
+from swe_sdk.sandbox.locks import file_lock
 
 _LOOK_EVERY_S = 0.5
 _END = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2)
@@ -26,7 +27,8 @@ _END = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2)
 
 
 class Shard:
-    """What submitit pickles and calls. Called again after a preemption it does what is left."""
+    """What submitit pickles and calls. Called again after a preemption it does what is left; while another process
+    still does so (Slurm may take a node for dead that is not), it waits for the end of that one."""
 
     def __init__(self, path: str, slots: int | None) -> None:
         self.path = path
@@ -57,16 +59,21 @@ class _Carrier:
         self._asked: set[str] = set()
 
     async def main(self) -> int:
-        jobs = self._folder.jobs()
-        over = {line.number for line in self._folder.read()[0]}
-        left = {number: job for number, job in enumerate(jobs) if number not in over}
-        with self._beating():
-            async with anyio.create_task_group() as watch:
-                await watch.start(self._listen, watch.cancel_scope)
-                watch.start_soon(self._look_for_cancels)
-                await self._carry_out(left)
-                watch.cancel_scope.cancel()
+        left: dict[int, Job] = {}
+        async with anyio.create_task_group() as watch:
+            await watch.start(self._listen, watch.cancel_scope)
+            async with file_lock(self._folder.holder, poll_s=_LOOK_EVERY_S):  # of two starts at once, one does them
+                left = self._left()
+                if left:
+                    with self._beating():
+                        watch.start_soon(self._look_for_cancels)
+                        await self._carry_out(left)
+            watch.cancel_scope.cancel()
         return len(left)
+
+    def _left(self) -> dict[int, Job]:
+        over = {line.number for line in self._folder.read()[0]}
+        return {number: job for number, job in enumerate(self._folder.jobs()) if number not in over}
 
     async def _carry_out(self, left: dict[int, Job]) -> None:
         async with open_worker(platform.node(), self._slots) as pool:

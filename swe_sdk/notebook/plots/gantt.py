@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from swe_sdk.notebook.amounts import many, seconds
-from swe_sdk.notebook.palette import STAGE, STATUS, style_of
+from swe_sdk.notebook.palette import ROLLOUT, STAGE, style_of
 from swe_sdk.notebook.plots.canvas import HATCH, Canvas, canvas, empty
 from swe_sdk.notebook.plots.labels import drawable, short
 from swe_sdk.notebook.plots.time_axis import Unit, unit_for
@@ -116,7 +116,7 @@ def _lanes(
 
 
 def _status(drawn: Canvas, row: int, lane: Lane, attempts: int, at: float) -> None:
-    style = style_of(STATUS, lane.status)
+    style = style_of(ROLLOUT, lane.status)
     drawn.ax.annotate(
         drawable(f"{style.glyph} {style.label}" + (f", attempt {attempts}" if attempts > 1 else "")),
         (at, row),

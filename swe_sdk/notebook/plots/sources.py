@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from time import time
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from swe_sdk.store.filters import RolloutFilter
 from swe_sdk.store.index import RunIndex
 from swe_sdk.store.plotted import MaskCount, StageSpan
 from swe_sdk.store.rows import GroupRow, RolloutRow, RunRow
+from swe_sdk.store.standing import word_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,11 +54,12 @@ def gantt_of_rollouts(index: RunIndex, chosen: RolloutFilter, ax: Axes | None) -
     """Lanes of up to 40 rollouts, or how many were in each stage."""
     spans = index.stage_spans(chosen)
     begun = len({span.rollout for span in spans})
-    until = _until(run for run in index.runs() if run.run in chosen.run)
+    runs = {run.run: run for run in index.runs()}
+    until = _until(run for run in runs.values() if run.run in chosen.run)
     if begun > LANES:
         return plot_gantt(spans, {}, until=until, ax=ax)
     rows = index.rollouts(chosen, sort="started_at", descending=True, limit=max(begun, 1), total=False).rows
-    lanes = _lanes(spans, rows)
+    lanes = _lanes(spans, rows, runs)
     return plot_gantt(spans, lanes, until=until, ax=ax)
 
 
@@ -66,9 +68,9 @@ def _until(runs: Iterable[RunRow]) -> float:
     return max((time() if run.alive and run.ended_at is None else run.ended_at or 0.0 for run in runs), default=0.0)
 
 
-def _lanes(spans: Iterable[StageSpan], rows: Iterable[RolloutRow]) -> dict[int, Lane]:
+def _lanes(spans: Iterable[StageSpan], rows: Iterable[RolloutRow], runs: Mapping[str, RunRow]) -> dict[int, Lane]:
     """Lanes in the order in which their rollouts began."""
-    by_name = {row.rollout_id: row.status for row in rows}
+    by_name = {row.rollout_id: word_of(runs[row.run], row.status) for row in rows}
     names = {span.rollout: span.rollout_id for span in spans}
     return {number: Lane(name, by_name.get(name, "unknown")) for number, name in names.items()}
 

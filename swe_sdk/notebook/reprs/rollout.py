@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from swe_sdk.notebook.amounts import many, seconds
 from swe_sdk.notebook.blocks import SHOWN_ROWS, Badge, Block, Cell, Fold, Lanes, Note, Span, Table, View, Word
-from swe_sdk.notebook.palette import STAGE, STATUS, style_of
+from swe_sdk.notebook.palette import ROLLOUT, STAGE, STATUS, style_of
 from swe_sdk.notebook.reprs.budget import budget_bar
 from swe_sdk.notebook.reprs.mask import mask_blocks
 from swe_sdk.notebook.reprs.outcome import outcome_blocks
 from swe_sdk.runs.rollout import Rollout
 from swe_sdk.store.rows import AttemptRow, MaskRow, StageRow, StepRow
+from swe_sdk.store.standing import CUT_OFF
 
 
 def rollout_view(rollout: Rollout) -> View:
@@ -19,7 +20,7 @@ def rollout_view(rollout: Rollout) -> View:
     row = rollout.row
     reward = "" if row.reward is None or rollout.masked else f"  reward {row.reward:.1f}"
     about = f"  attempt {row.attempt}, {many(row.steps, 'step')}{reward}"
-    title = (Badge(style_of(STATUS, row.status)), " ", Word(row.rollout_id, "strong"), Word(about, "muted"))
+    title = (Badge(style_of(ROLLOUT, rollout.word)), " ", Word(row.rollout_id, "strong"), Word(about, "muted"))
     outcome = rollout.outcome
     judged = outcome_blocks(outcome) if outcome is not None else _mask_or_reason(rollout)
     return View(
@@ -39,7 +40,7 @@ def _mask_or_reason(rollout: Rollout) -> tuple[Block, ...]:
     if rollout.mask is not None:
         return mask_blocks(rollout.mask)
     row = rollout.row
-    return (Note(style_of(STATUS, row.status), row.reason),) if row.reason else ()
+    return (Note(style_of(ROLLOUT, rollout.word), row.reason),) if row.reason else ()
 
 
 def _lanes(rollout: Rollout) -> Lanes | None:
@@ -50,6 +51,7 @@ def _lanes(rollout: Rollout) -> Lanes | None:
     ends = {attempt.attempt: attempt.ended_at for attempt in rollout.attempts}
     label = "attempt {0.attempt}: {0.stage}" if len(ends) > 1 else "{0.stage}"
     timed = [_timed(stage, ends.get(stage.attempt), rollout.row.updated_at) for stage in stages]
+    is_cut = rollout.word == CUT_OFF
     first, last = min(began), max(end for _start, end in timed)
     spans = (
         Span(
@@ -57,7 +59,7 @@ def _lanes(rollout: Rollout) -> Lanes | None:
             style_of(STAGE, stage.stage),
             start - first,
             end - start,
-            _ended(stage, ends),
+            _ended(stage, is_cut or ends.get(stage.attempt) is not None),
             stage.seconds,
         )
         for stage, (start, end) in zip(stages, timed, strict=True)
@@ -72,10 +74,10 @@ def _timed(stage: StageRow, attempt_end: float | None, now: float | None) -> tup
     return start, max(start, end)
 
 
-def _ended(stage: StageRow, ends: dict[int, float | None]) -> Cell:
+def _ended(stage: StageRow, is_cut: bool) -> Cell:
     if stage.ended_at is not None:
         return None if stage.ok else Word(stage.message or "ended badly")
-    return Word("going on" if ends.get(stage.attempt) is None else "cut off", "muted")
+    return Word(CUT_OFF if is_cut else "going on", "muted")
 
 
 def _earlier(masks: Sequence[MaskRow]) -> Fold | None:

@@ -6,11 +6,12 @@ from collections import Counter
 
 from swe_sdk.notebook.amounts import moment, seconds
 from swe_sdk.notebook.blocks import Badge, Bar, Cell, Facts, Note, Segment, View, Word
-from swe_sdk.notebook.palette import STATUS
+from swe_sdk.notebook.palette import ROLLOUT, STATUS, style_of
 from swe_sdk.notebook.reprs.outcomes import masks_bar
-from swe_sdk.notebook.reprs.rollouts import rollouts_table, status_style
+from swe_sdk.notebook.reprs.rollouts import rollouts_table
 from swe_sdk.runs.run import Run
 from swe_sdk.store.rows import RunRow
+from swe_sdk.store.standing import word_of
 
 
 def run_view(run: Run) -> View:
@@ -20,11 +21,7 @@ def run_view(run: Run) -> View:
     counts = _counts(row)
     stopped = Note(STATUS["stopped"], row.message) if row.message and row.end_reason != "finished" else None
     masks = masks_bar(Counter(run.masked_by_kind))
-    return View(title, (_facts(run, row), counts, masks, stopped, rollouts_table(run.rollouts, is_over=_is_over(row))))
-
-
-def _is_over(row: RunRow) -> bool:
-    return row.ended_at is not None or row.alive is False
+    return View(title, (_facts(run, row), counts, masks, stopped, rollouts_table(run.rollouts)))
 
 
 def _state(row: RunRow) -> Badge:
@@ -39,7 +36,7 @@ def _state(row: RunRow) -> Badge:
 def _counts(row: RunRow) -> Bar | None:
     known = [(name, row.counts[name]) for name in STATUS if row.counts.get(name)]
     others = [(name, count) for name, count in row.counts.items() if name not in STATUS and count]
-    styles = ((status_style(name, is_over=_is_over(row)), count) for name, count in (*known, *others))
+    styles = ((style_of(ROLLOUT, word_of(row, name)), count) for name, count in (*known, *others))
     segments = [Segment(style, count, f"{count:,}") for style, count in styles]
     missing = (row.expected or 0) - row.rollouts
     if missing > 0:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import traceback
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from swe_sdk.agents.gateway.endpoint import ModelEndpoint, is_loopback
 from swe_sdk.agents.gateway.refusals import corrected, error_name, is_retryable
 from swe_sdk.agents.gateway.routes import Asked, read_body, read_path, request_headers, response_headers
 from swe_sdk.agents.gateway.settings import ModelAllowance, ModelUsage
 from swe_sdk.agents.gateway.usage import UsageReader
+from swe_sdk.errors import InputError
 
+_KEY = "sk-of-nobody-else"
 COUNTS = st.integers(min_value=0, max_value=10**9)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -173,12 +175,24 @@ def test_response_headers() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["", "api.example.com/v1", "ftp://x/v1", "https://", "https://user:pw@x/v1", "http://x?k=1"]
+    "url",
+    ["", "api.example.com/v1", "ftp://x/v1", "https://", "https://user:pw@x/v1", "http://x?k=1", "http://x:99999", 3],
 )
 def test_endpoints_that_are_none(url: str) -> None:
-    with pytest.raises(ValidationError) as error:
+    with pytest.raises(InputError, match="base_url") as error:
         ModelEndpoint(base_url=url, model="m")
-    assert "pw@" not in str(error.value).split("[type=")[0]
+    assert "pw@" not in str(error.value)
+    assert "swe.ModelEndpoint(" in error.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [({"model": ""}, "model"), ({"model": 3}, "model"), ({}, "model"), ({"model": "m", "key": _KEY}, "key")],
+)
+def test_what_is_wrong_with_an_endpoint_is_named_and_its_key_is_not(fields: dict[str, Any], named: str) -> None:
+    with pytest.raises(InputError, match=rf"\b{named}: ") as error:
+        ModelEndpoint(**{"base_url": "https://x/v1", "api_key": _KEY, **fields})
+    assert _KEY not in "".join(traceback.format_exception(error.value))
 
 
 def test_endpoints() -> None:
@@ -186,8 +200,6 @@ def test_endpoints() -> None:
     assert endpoint.base_url == "https://api.example.com/v1"
     assert endpoint.models == ("m", "n")
     assert "secret" not in repr(endpoint) + endpoint.model_dump_json()
-    with pytest.raises(ValidationError):
-        ModelEndpoint(base_url="https://x/v1", model="")
 
 
 @pytest.mark.parametrize(
