@@ -32,7 +32,8 @@ _SECRET = ("token", "secret", "control_auth_token")
 
 def add_gym_command(commands: Any) -> None:
     """Add it to the subparsers of ``swe-sdk``."""
-    gym = commands.add_parser("gym", help="serve the parts of an episode to NeMo Gym: resources, agent, environment")
+    about = "serve the parts of an episode to NeMo Gym: resources, agent, environment; each by --workers N processes"
+    gym = commands.add_parser("gym", help=about)
     kinds = gym.add_subparsers(dest="kind", required=True, metavar="KIND")
     resources = _kind(kinds, "resources", "lend sandboxes and tools, and grade what comes of them")
     resources("tasks", nargs="?", metavar="TASKS", help="tasks that seeds may name by their id alone")
@@ -62,6 +63,7 @@ def _kind(kinds: Any, name: str, about: str) -> Callable[..., Any]:
     add: Callable[..., Any] = kinds.add_parser(name, help=about).add_argument
     add("--host", default="127.0.0.1", help="address to listen at (default: 127.0.0.1)")
     add("--port", type=int, default=0, help="port; 0 takes a free one (default: 0)")
+    add("--workers", type=int, default=1, metavar="N", help="processes that serve it together (default: 1)")
     add("--token-file", metavar="FILE", help="the bearer token that every post must show")
     add("--no-token", action="store_true", help="listen beyond this machine without one")
     add("--control-token-file", metavar="FILE", help="take part in checkpoints: the token of the control routes")
@@ -162,7 +164,10 @@ def _place(arguments: argparse.Namespace, url: str | None = None) -> Place:
     control = _read(arguments.control_token_file)
     told = {"enabled": control is not None, "control_auth_token": control}
     state_dir = None if arguments.state_dir is None else Path(arguments.state_dir).absolute()
-    return Place(arguments.host, arguments.port, url, _valid(CheckpointSettings, {**told, "state_dir": state_dir}))
+    if arguments.workers < 1:
+        raise InputError(f"--workers {arguments.workers} is no number of processes", remedy="give 1 or more")
+    checkpoints = _valid(CheckpointSettings, {**told, "state_dir": state_dir})
+    return Place(arguments.host, arguments.port, url, checkpoints, arguments.workers)
 
 
 def _read(path: str | None) -> str | None:

@@ -69,11 +69,16 @@ async def answered(desk: Desk, request: Request, read: Read) -> Response:
         return Response(status_code=CLIENT_GONE)
     except Exception as error:  # noqa: BLE001  what is none of ours is raised again
         response = error_answer(error)
+    await take_the_rest(inbox, response)
+    return response
+
+
+async def take_the_rest(inbox: Inbox, response: Response) -> None:
+    """A client that is refused before its body was read gets to read the answer, and is cut off then."""
     if not inbox.is_complete:
         response.headers["Connection"] = "close"
         with suppress(ClientGone):
             await inbox.linger()
-    return response
 
 
 def error_answer(error: Exception) -> Response:

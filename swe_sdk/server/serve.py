@@ -19,7 +19,8 @@ from swe_sdk.server.app import create_app
 from swe_sdk.server.service import Service
 from swe_sdk.server.settings import ServerSettings
 
-_BACKLOG = 2048
+BACKLOG = 2048
+"""Connections that may wait to be accepted."""
 _CLOSE_CAP_S = 60.0
 _LAST_ANSWERS_S = 30
 """For clients to take the answers that are on their way."""
@@ -84,7 +85,7 @@ async def serve_until_told(
         server_header=False,
         proxy_headers=False,  # what listens in a box is passed on to its caller, who may not say that he is another
         lifespan="on",
-        backlog=_BACKLOG,
+        backlog=BACKLOG,
         timeout_graceful_shutdown=_LAST_ANSWERS_S,
     )
     server = _Server(config)
@@ -97,7 +98,7 @@ async def serve_until_told(
             try:
                 on_ready()
                 first = await anext(signals)
-                await _drain(drains, signals)
+                await drained(drains, signals)
             except Exception as error:  # noqa: BLE001  raised below, once the server has ended in order
                 failure = error
             server.should_exit = True
@@ -106,7 +107,8 @@ async def serve_until_told(
     return first
 
 
-async def _drain(drains: Drains, signals: AsyncIterator[signal.Signals]) -> None:
+async def drained(drains: Drains, signals: AsyncIterator[signal.Signals]) -> None:
+    """Drain a server that was told to stop; the next signal gives up what is left."""
     stop = anyio.Event()
 
     async def stop_at_the_second() -> None:

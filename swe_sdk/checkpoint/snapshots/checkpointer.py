@@ -196,7 +196,10 @@ class SandboxCheckpointer(ResourcesHooks):
         self._held[session] = _Held(box, is_lent=True, captured=(0, state))
 
     async def release(self, kept: frozenset[str]) -> int:
-        """Delete the snapshots that no kept checkpoint refers to; cancelled and repeated, it goes on where it was."""
+        """Delete the snapshots that no kept checkpoint refers to; cancelled and repeated, it goes on where it was.
+
+        Those that another process deletes at the same time are counted once.
+        """
         ids = await to_thread.run_sync(self.index.unneeded, kept, self.provider.name)
         deleted: list[str] = []
 
@@ -208,8 +211,8 @@ class SandboxCheckpointer(ResourcesHooks):
             await self._each(ids, delete)
         finally:
             with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(self.index.forget, deleted)
-        return len(deleted)
+                forgotten = await to_thread.run_sync(self.index.forget, deleted)
+        return forgotten
 
     def _snapshots(self) -> SupportsSnapshots:
         if "snapshots" in self.provider.capabilities and isinstance(self.provider, SupportsSnapshots):

@@ -67,11 +67,14 @@ class SnapshotIndex:
         names = {snapshot: f"{checkpoint_id}.{session}" for session, snapshot in sessions.items()}
         self._append({"event": "referenced", "checkpoint": checkpoint_id, "provider": provider, "names": names})
 
-    def forget(self, ids: Iterable[str]) -> None:
-        """They were deleted."""
-        self._append({"event": "deleted", "ids": list(ids)})
+    def forget(self, ids: Iterable[str]) -> int:
+        """They were deleted; returns how many of them no other process had forgotten before."""
+        with self._locked():
+            known = [one for one in ids if one in self._entries]
+            self._write({"event": "deleted", "ids": known})
         if self._lines > _COMPACT_LINES:
             self._compact()
+        return len(known)
 
     def unneeded(self, kept: frozenset[str], provider: str) -> list[str]:
         """Snapshots of a provider that none of the kept checkpoints needs."""
@@ -88,9 +91,12 @@ class SnapshotIndex:
             yield
 
     def _append(self, event: dict[str, Any]) -> None:
-        if not (event.get("names") or event.get("ids")):
-            return
         with self._locked():
+            self._write(event)
+
+    def _write(self, event: dict[str, Any]) -> None:
+        """An event about anything. Under the lock."""
+        if event.get("names") or event.get("ids"):
             append_line(self.path, json.dumps(event).encode())
             self._catch_up()
 

@@ -1,4 +1,4 @@
-"""The data routes between NeMo Gym's kinds of servers, each a process of its own.
+"""The data routes between NeMo Gym's kinds of servers, each a process of its own, or several.
 
 ========================  =========================================================================================
 process                   what it owns
@@ -9,5 +9,6 @@ environment server        episodes: seed, activate, close, verify; their budget
 ========================  =========================================================================================
 
 * :mod:`.contract`: what goes over the wire; :mod:`.tokens`: who may use a lent sandbox;
-* :mod:`.serving`: how each is run; :mod:`.peers` and :mod:`.borrowed`: how one calls another.
+* :mod:`.serving`: how each is run; :mod:`.workers` and :mod:`.routing`: by several processes;
+* :mod:`.peers` and :mod:`.borrowed`: how one calls another.
 """

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from swe_sdk.alongside import alongside
 from swe_sdk.checkpoint.codes import refuse
 from swe_sdk.checkpoint.messages import EpisodeId
 from swe_sdk.server.answering import Work, answered
@@ -141,12 +142,19 @@ class AgentServer:
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        async with self.service.participant, anyio.create_task_group() as tasks:
-            tasks.start_soon(self.service.sweep)
+        async with self.running(), self.service.participant:
             yield
-            tasks.cancel_scope.cancel()
-        with anyio.move_on_after(_CLOSE_CAP_S, shield=True):
-            await self.service.aclose()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """All that goes on while it serves, beside its participant, which is opened within the block."""
+        try:
+            async with alongside() as tasks:
+                tasks.start_soon(self.service.sweep)
+                yield
+        finally:
+            with anyio.move_on_after(_CLOSE_CAP_S, shield=True):
+                await self.service.aclose()
 
 
 def _flags(restarts: bool, rebinds: bool) -> dict[str, bool]:

@@ -27,9 +27,11 @@ from swe_sdk.sandbox.contract import (
 )
 from swe_sdk.server.gym.contract import PROVIDER_REF, LentSandbox, SandboxAccess
 from swe_sdk.server.gym.http import error_told, open_client
-from swe_sdk.server.gym.loan_messages import LOANS, ExecLine, ExecOrder, ListenReply, told_error
+from swe_sdk.server.gym.loan_messages import LOANS, LOST, ExecLine, ExecOrder, ListenReply, told_error
 
 _CHUNK_BYTES = 1 << 18
+MOST_READ_BYTES = 1 << 30
+"""Larger files are downloaded, not read."""
 
 
 class _Relay(NamedTuple):
@@ -124,18 +126,23 @@ class BorrowedBox:
         except httpx.TransportError:
             return "lost"
         if answer.is_error:
-            return "stopped"
+            return "lost" if error_told(answer)[0] in LOST else "stopped"
         found: BoxStatus = answer.json()["status"]
         return found
 
     # -- files ------------------------------------------------------------------------------------------------------
 
     async def read(self, path: str) -> bytes:
-        """The content of a file."""
+        """The content of a file; ``TransferFailed`` beyond :data:`MOST_READ_BYTES`, as for a box of this machine."""
+        content = bytearray()
         with _reached():
-            answer = await self._client.get("/files", params={"path": path})
-            await _require_ok(answer)
-            return answer.content
+            async with self._client.stream("GET", "/files", params={"path": path}) as answer:
+                await _require_ok(answer)
+                async for chunk in answer.aiter_bytes(_CHUNK_BYTES):
+                    content += chunk
+                    if len(content) > MOST_READ_BYTES:
+                        raise TransferFailed(f"{path} is larger than {MOST_READ_BYTES:,} bytes", remedy="download it")
+        return bytes(content)
 
     async def write(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
         """Create or replace a file."""

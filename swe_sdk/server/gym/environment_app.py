@@ -72,7 +72,14 @@ class EnvironmentServer:
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        async with self.episodes.participant:
+        async with self.running(), self.episodes.participant:
             yield
-        for peer in self._peers:
-            await peer.aclose()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """All that goes on while it serves, beside its participant, which is opened within the block."""
+        try:
+            yield
+        finally:
+            for peer in self._peers:
+                await peer.aclose()

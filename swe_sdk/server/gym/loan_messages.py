@@ -28,6 +28,8 @@ ERRORS: Mapping[str, type[SweError]] = {
     "invalid_request": errors.InputError,
 }
 """What may go wrong in a lent sandbox, as it is called on the wire; most special first."""
+LOST = frozenset({"session_lost", "worker_lost"})
+"""Of a server with several workers, where the one that had the sandbox is gone."""
 _OVER = frozenset({"unauthorized", "stale_attempt", "checkpoint_conflict", "checkpoint_error"})
 """Of a token that is refused, or of a session that is gone."""
 
@@ -97,6 +99,8 @@ def told_error(code: str, detail: str) -> SweError:
     """The error of an answer of 400 and above: one of :data:`ERRORS`, or a ``SandboxClosed`` where the loan is over."""
     if code in _OVER:
         return errors.SandboxClosed(f"the loan is over: {detail}")
+    if code in LOST:
+        return errors.SandboxLost(f"the worker that has lent the sandbox is gone: {detail}")
     return ERRORS.get(code, errors.SandboxError)(detail)
 
 

@@ -98,7 +98,7 @@ class Loans:
     async def _file(self, request: Request, box: Box) -> Response:
         path, mode = _path(request), _mode(request)
         if request.method != "PUT":
-            return FileStream(box, path)
+            return FileStream(box, path, self._transfer_bytes)
         async with self._received(request) as local:
             local.chmod(mode)
             try:

@@ -7,7 +7,7 @@ the model, and not by the transport, which harnesses take for an outage.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,6 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 import swe_sdk
+from swe_sdk.checkpoint.messages import EpisodeId
 from swe_sdk.errors import SweError
 from swe_sdk.model.record import Record
 from swe_sdk.server.answering import CLIENT_GONE, Desk, json_response
@@ -42,15 +43,24 @@ from swe_sdk.server.problems import Problem
 
 PATH = "/mcp"
 _PASSED_ON = "x-swe-sdk-passed-on"
-"""Set on a call that another server has passed on: it is not passed on again."""
+"""Set on a call that another server has passed on, or another worker of the same one, and which of both it was: to such
+a one it is not passed on again."""
+_WORKER, _SERVER = "worker", "server"
+
+
+Elsewhere = Callable[[EpisodeId], Awaitable[str | None]]
+"""Gives the address of the worker of this server that has an attempt, where that is not this one."""
 
 
 class McpEndpoint:
     """``POST /mcp`` of one resources server."""
 
-    def __init__(self, sessions: Sessions, desk: Desk, tools: Sequence[Tool] = TOOLS) -> None:
+    def __init__(
+        self, sessions: Sessions, desk: Desk, tools: Sequence[Tool] = TOOLS, *, elsewhere: Elsewhere | None = None
+    ) -> None:
         self._sessions = sessions
         self._desk = desk
+        self._elsewhere = elsewhere
         self._tools: Mapping[str, Tool] = {tool.name: tool for tool in tools}
         self._threads = tool_threads()
 
@@ -105,8 +115,12 @@ class McpEndpoint:
             raise RpcError(INVALID_PARAMS, f"there is no tool {call.params.get('name')!r:.100}")
         try:
             grant = self._sessions.signer.check(_token(request), "tools")
-            if grant.owner != self._sessions.url and _PASSED_ON not in request.headers:
-                return await _passed_on(grant, _token(request), body)
+            passed = request.headers.get(_PASSED_ON)
+            if grant.owner != self._sessions.url and passed is None:
+                return await _passed_on(grant.owner, _token(request), body, _SERVER)
+            worker = None if passed == _WORKER or self._elsewhere is None else await self._elsewhere(grant.episode_id)
+            if worker is not None:
+                return await _passed_on(worker, _token(request), body, _WORKER)
             return _told(await self._run(tool, grant, call.params.get("arguments") or {}))
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
@@ -135,16 +149,17 @@ def _require_own_origin(request: Request, url: str) -> None:
         raise Problem("unauthorized", f"the origin {origin!r:.100} is not this server's own")
 
 
-async def _passed_on(grant: Grant, token: str, body: bytes) -> dict[str, Any]:
-    """The answer of the server that has the session. Its address is out of a token that we, or one of ours, signed."""
-    headers = {TOKEN_HEADER: token, _PASSED_ON: "1", "content-type": "application/json"}
+async def _passed_on(owner: str, token: str, body: bytes, as_one: str) -> dict[str, Any]:
+    """The answer of the server that has the session. Its address is out of a token that we, or one of ours, signed, or
+    of our coordinator."""
+    headers = {TOKEN_HEADER: token, _PASSED_ON: as_one, "content-type": "application/json"}
     try:
-        async with open_client(grant.owner) as client:
+        async with open_client(owner) as client:
             answer = await client.post(PATH, content=body, headers=headers)
         result: dict[str, Any] = answer.json()["result"]
         return result
     except (httpx.HTTPError, ValueError, KeyError, TypeError):
-        return _told(ToolText(f"the server that has the session cannot be reached: {grant.owner}", True))
+        return _told(ToolText(f"the server that has the session cannot be reached: {owner}", True))
 
 
 def _told(said: ToolText) -> dict[str, Any]:

@@ -119,7 +119,8 @@ def _operation(post: _Post) -> dict[str, Any]:
 
 def _errors() -> dict[str, Any]:
     """By status, with the codes that it may have."""
-    told: dict[int, list[str]] = {503: ["a kind of failure, such as create_failed"]}
+    lost = {410: ["session_lost: of a worker that is gone"], 502: ["worker_lost: while it was asked"]}
+    told: dict[int, list[str]] = {**lost, 503: ["a kind of failure, such as create_failed"]}
     for status, code in [
         *((status, code) for code, (status, _meaning) in CODES.items() if code != "internal_error"),
         *((meaning.status, str(code)) for code, meaning in REFUSALS.items()),

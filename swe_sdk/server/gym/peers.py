@@ -13,6 +13,7 @@ from swe_sdk.errors import SweError
 from swe_sdk.grading.classify import Failure
 from swe_sdk.model.policy import FailureKind, Stage
 from swe_sdk.server.gym.http import error_told, open_client
+from swe_sdk.server.gym.loan_messages import LOST
 
 _KINDS = frozenset(get_args(FailureKind))
 _BUSY = frozenset({"too_busy", "draining"})
@@ -97,6 +98,8 @@ class Peer:
     def _refused(self, answer: httpx.Response) -> PeerFailed:
         code, detail = error_told(answer)
         kind: FailureKind = code if code in _KINDS else _meaning(answer.status_code)  # type: ignore[assignment]
+        if code in LOST:
+            kind = "lost_worker"
         evidence = {"server": self._what, "url": self.url, "status": answer.status_code, "code": code}
         return PeerFailed(kind, f"the {self._what} server refuses: {detail}", evidence)
 

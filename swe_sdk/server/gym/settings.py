@@ -27,7 +27,7 @@ class ResourcesSettings(Record):
     close_timeout_s: float = Field(default=600.0, gt=0)
     """For taking the patch."""
     transfer_mib: float = Field(default=4096.0, gt=0)
-    """The largest file that may be put into a lent sandbox."""
+    """The largest file that may be put into a lent sandbox, or taken out of one."""
     state_dir: Path | None = None
     """Where it keeps what outlives it (the index of snapshots): absolute, per server and run. None = a folder that
     goes with it."""

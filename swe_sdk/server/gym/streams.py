@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from swe_sdk.errors import SweError
 from swe_sdk.model.exec_result import ExecResult
 from swe_sdk.sandbox.contract import Box, OnOutput, Stream
+from swe_sdk.server.gym.fetching import fetched
 from swe_sdk.server.gym.loan_messages import ExecLine, ExecOrder, LoanError, line_of
 from swe_sdk.server.wire import error_response
 
@@ -77,28 +77,29 @@ class ExecStream(Response):
 
 
 class FileStream(Response):
-    """A file of the sandbox, of any size."""
+    """A file of the sandbox, of up to ``most_bytes``."""
 
-    def __init__(self, box: Box, path: str) -> None:
+    def __init__(self, box: Box, path: str, most_bytes: int) -> None:
         super().__init__(media_type="application/octet-stream")
         self._box = box
         self._path = path
+        self._most_bytes = most_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
-        with tempfile.TemporaryDirectory(prefix="swe_sdk-loan-") as folder:
-            local = Path(folder) / "file"
-            async with while_connected(receive):
-                try:
-                    await self._box.download(self._path, local)
-                except SweError as error:
-                    await error_response(LoanError.of(error).answer())(scope, receive, send)
-                    return
-                await _begin(send, "application/octet-stream", local.stat().st_size)
-                async with await anyio.open_file(local, "rb") as file:
-                    while chunk := await file.read(_CHUNK_BYTES):
-                        await send({"type": "http.response.body", "body": chunk, "more_body": True})
-                await _end(send)
+        async with while_connected(receive):
+            try:
+                async with fetched(self._box, self._path, self._most_bytes) as local:
+                    await self._pour(local, send)
+            except SweError as error:
+                await error_response(LoanError.of(error).answer())(scope, receive, send)
+
+    async def _pour(self, local: Path, send: Send) -> None:
+        await _begin(send, "application/octet-stream", local.stat().st_size)
+        async with await anyio.open_file(local, "rb") as file:
+            while chunk := await file.read(_CHUNK_BYTES):
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await _end(send)
 
 
 class HeldOpen(Response):

@@ -14,10 +14,13 @@ from pydantic import Field
 from swe_sdk.errors import InputError
 from swe_sdk.model.record import Record
 from swe_sdk.sandbox.contract import Box
+from swe_sdk.server.gym.fetching import fetched
 
 _SHOWN_BYTES = 64 << 10
 """Of what a command prints: half of its beginning, half of its end."""
 _SHOWN_CHARACTERS = 100_000
+_FILE_BYTES = 8 << 20
+"""The largest file that is read or changed as a whole; of larger ones, commands show and change parts."""
 _THREADS = 16
 
 
@@ -101,8 +104,14 @@ async def _exec(box: Box, told: ExecArguments) -> ToolText:
 
 
 async def _read(box: Box, told: ReadArguments) -> ToolText:
-    data = await box.read(told.path)
+    data = await _content(box, told.path)
     return ToolText(await to_thread.run_sync(_window, data, told.first_line, told.lines))
+
+
+async def _content(box: Box, path: str) -> bytes:
+    """Of a file that fits into memory; ``TransferFailed`` for any other, which the model is told."""
+    async with fetched(box, path, _FILE_BYTES) as local:
+        return await to_thread.run_sync(local.read_bytes)
 
 
 def _window(data: bytes, first: int, count: int) -> str:
@@ -120,7 +129,7 @@ async def _write(box: Box, told: WriteArguments) -> ToolText:
 
 
 async def _replace(box: Box, told: ReplaceArguments) -> ToolText:
-    data, old = await box.read(told.path), _bytes(told.old)
+    data, old = await _content(box, told.path), _bytes(told.old)
     found = await to_thread.run_sync(data.count, old)
     if found != 1:
         return ToolText(f"the old text occurs {found} times in {told.path}, not once; nothing was changed", True)

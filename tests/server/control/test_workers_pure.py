@@ -19,6 +19,7 @@ from swe_sdk.server.control.workers import gathering as g
 from swe_sdk.server.control.workers import placement
 from swe_sdk.server.control.workers.claims import ClaimBook
 from swe_sdk.server.control.workers.joining import joint
+from swe_sdk.server.control.workers.places import KEPT_S, Places
 from swe_sdk.server.control.workers.sessions import SessionBook
 from swe_sdk.server.control.workers.statuses import joint_extras
 from tests.checkpoint.house import ep, refused
@@ -307,3 +308,53 @@ def test_sessions_that_several_workers_have_are_known_whatever_was_told(told: li
             expected.setdefault(worker, set()).add(session)
     assert book.superseded() == expected
     assert set(book.restarts(Marks())) == {ep(*one) for one in newest.items() if holders[one] > 1}
+
+
+def test_requests_of_a_rollout_go_where_it_was_placed_first() -> None:
+    places, workers = Places(), {"a", "b", "c"}
+    assert places.owner(ep("r"), "b", workers, 0) == "b", "whoever is asked, where none has less"
+    assert places.owner(ep("r"), "a", workers, 1) == "b"
+    assert places.owner(ep("q"), "b", workers, 1) == "a"
+    assert [places.owner(ep(f"p{number}"), "b", workers, 1) for number in range(2)] == ["c", "b"]
+    places.told("b", [ep("r")], ())
+    places.told("b", (), [ep("r"), ep("p1")])
+    assert places.owner(ep("o"), "a", workers, 2) == "b", "what is over weighs nothing"
+    assert places.owner(ep("r"), "a", workers, 2) == "b", "and is still found"
+    assert places.owner(ep("r"), "a", workers, 3 + KEPT_S) == "a", "for a while"
+
+
+def test_what_a_lost_worker_had_is_lost_to_the_attempts_that_count_on_it() -> None:
+    places = Places()
+    assert places.owner(ep("r", 1), "a", {"a"}, 0) == "a"
+    assert places.owner(ep("over", 1), "a", {"a"}, 0) == "a"
+    places.told("a", (), [ep("over", 1)])
+    places.restored("a", [ep("saved", 1), ep("claimed", 1)], 0)
+    assert places.owner(ep("claimed", 2), "a", {"a"}, 0) == "a"
+    places.left("a")
+    for lost in (ep("r", 0), ep("r", 1), ep("saved", 1), ep("saved", 2), ep("claimed", 2)):
+        assert places.owner(lost, "b", {"b"}, 1) is None, lost
+    for anew in (ep("r", 2), ep("saved", 3), ep("claimed", 3), ep("over", 1)):
+        assert places.owner(anew, "b", {"b"}, 1) == "b", anew
+    assert places.owner(ep("r", 1), "b", {"b"}, 1) == "b", "whose word it is that this attempt is over"
+
+
+_ASKED = st.tuples(st.just("ask"), NAMES, st.integers(0, 3))
+_PLACED = st.one_of(_ASKED, st.tuples(st.sampled_from(["over", "leave"]), NAMES, st.integers(0, 3)))
+
+
+@given(st.lists(_PLACED, max_size=40))
+def test_an_attempt_never_moves_from_one_worker_to_another(steps: list[tuple[str, str, int]]) -> None:
+    """The model: where each attempt was found first, while that worker lives."""
+    places, workers, found = Places(), ["w0", "w1", "w2", "w3"], dict[EpisodeId, str | None]()
+    for now, (what, name, number) in enumerate(steps):
+        if what == "ask":
+            owner = places.owner(ep(name, number), workers[now % 4], workers, now)
+            assert owner in (None, *workers)
+            before = found.setdefault(ep(name, number), owner)
+            assert owner == before or before not in workers, "only what was lost, or was over, is placed anew"
+            found[ep(name, number)] = owner
+        elif what == "over":
+            places.told(workers[number], (), [ep(name)])
+        else:
+            places.left(workers[number])
+            workers[number] = f"w{now}-anew"

@@ -114,5 +114,5 @@ async def test_a_worker_that_cannot_be_started_is_started_later() -> None:
     order = Order(factory="f:f", socket_path=Path("/nowhere"), listener=0, token="t", limits=ControlLimits())
     with pytest.MonkeyPatch.context() as patch, anyio.move_on_after(1):
         patch.setattr(anyio, "open_process", none_left)
-        await serving._keep_one(order)
+        await serving._Processes(order, stop_s=1).keep_one()
     assert len(tries) >= 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ import anyio
 import httpx
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from swe_sdk.agents.gateway.serving import HttpService, listen_on
@@ -25,6 +26,7 @@ class Fleet:
         self.addresses: dict[str, str] = {}
         self.aliases: dict[str, str] = {}
         self.seen: list[str] = []
+        self.left = defaultdict[str, anyio.Event](anyio.Event)
 
     def owner_of(self, name: str) -> str | None:
         now = self.aliases.get(name, name)
@@ -37,7 +39,26 @@ class Fleet:
             told = {"x-worker": name, "x-query": request.url.query, "x-length": str(len(body))}
             return Response(body, 201, told, media_type="application/octet-stream")
 
-        return Starlette(routes=[Route("/{path:path}", echo, methods=["GET", "POST"])])
+        async def hang(request: Request) -> Response:
+            path = request.path_params["path"]
+            if path == "begun":
+                return StreamingResponse(self._endless(path))
+            await request.body()
+            while not await request.is_disconnected():
+                await anyio.sleep(0.01)
+            self.left[path].set()
+            return Response()
+
+        hanging = Route("/hang/{path}", hang, methods=["POST"])
+        return Starlette(routes=[hanging, Route("/{path:path}", echo, methods=["GET", "POST"])])
+
+    async def _endless(self, path: str) -> AsyncIterator[bytes]:
+        try:
+            while True:
+                yield b"more"
+                await anyio.sleep(0.01)
+        finally:
+            self.left[path].set()
 
 
 @asynccontextmanager
@@ -92,6 +113,22 @@ def test_a_former_owner_is_known_by_its_name_and_one_that_is_gone_is_said_to_be(
             workers.addresses["c"] = "http://127.0.0.1:1"
             lost = await ask(url, {name: "c"})
             assert (lost.status_code, lost.json()["error"]["code"]) == (502, "worker_lost")
+
+    anyio.run(main)
+
+
+def test_a_client_that_leaves_ends_its_request_at_the_owner() -> None:
+    """Whether it is still waiting for an answer, or for the rest of one."""
+
+    async def main() -> None:
+        async with fleet("a", "b") as workers:
+            (name,) = (await ask(workers.addresses["a"])).cookies
+            for path in ("silent", "begun"):
+                async with httpx.AsyncClient(base_url=workers.addresses["b"], verify=False) as client:
+                    with anyio.move_on_after(0.3):
+                        await client.post(f"/hang/{path}", content=b"x" * 100_000, headers={"cookie": f"{name}=a"})
+                with anyio.fail_after(5):
+                    await workers.left[path].wait()
 
     anyio.run(main)
 

@@ -56,6 +56,21 @@ def test_tools_work_in_the_lent_sandbox(client: httpx.Client, session: Seeded) -
     assert "command" in text_of(mcp_call(client, token, "exec"))
 
 
+def test_a_file_that_is_too_large_for_memory_is_an_error_that_says_what_to_do(
+    client: httpx.Client, session: Seeded
+) -> None:
+    assert not mcp_call(client, session.tools_token, "exec", command="truncate -s 100M large")["isError"]
+    for tool, arguments in [("read_file", {"lines": 1}), ("replace_in_file", {"old": "a", "new": "b"})]:
+        told = mcp_call(client, session.tools_token, tool, path="large", **arguments)
+        assert told["isError"]
+        assert "large is larger than 8,388,608 bytes" in text_of(told)
+        assert "take a part of it, by a command" in text_of(told)
+    assert not mcp_call(client, session.tools_token, "exec", command="rm large; seq 1000000 > long")["isError"]
+    assert text_of(mcp_call(client, session.tools_token, "read_file", path="long", first_line=999_999)).startswith(
+        "9999"
+    )
+
+
 def test_arguments_that_no_system_takes_are_errors_of_the_tool(client: httpx.Client, session: Seeded) -> None:
     """NUL ends a name, lone surrogates stand for no bytes, and some things are of the wrong kind altogether."""
     for tool, arguments in [

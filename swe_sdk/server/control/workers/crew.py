@@ -37,6 +37,8 @@ class Crew:
         self.gathering = Gathering()
         self.aliases: dict[str, str] = {}
         """Former owners of sessions, and who has them now."""
+        self.unanswered: set[str] = set()
+        """Workers that were asked something last, and have not answered yet."""
         self._seats: dict[str, Seat] = {}
 
     @property
@@ -72,6 +74,7 @@ class Crew:
         del self._seats[seat.worker]
         self.gathering = gathering.left(self.gathering, seat.worker)
         self.aliases = placement.without(self.aliases, seat.worker)
+        self.unanswered.discard(seat.worker)
         self._tell_peers()
         return True
 
@@ -124,7 +127,7 @@ class Crew:
 
         async def one(worker: str) -> None:
             try:
-                replies[worker] = await self._link(worker).ask(name, bodies[worker])
+                replies[worker] = await self._answer(worker, name, bodies[worker])
             except CheckpointError as error:
                 if error.code != _GONE:
                     refusals.append(error)
@@ -137,6 +140,17 @@ class Crew:
         if refusals:
             raise refusals[0]
         return replies
+
+    async def _answer(self, worker: str, name: str, body: Any) -> Any:
+        """Where nobody waits any more it stays unanswered, until the worker answers anything."""
+        self.unanswered.add(worker)
+        try:
+            told = await self._link(worker).ask(name, body)
+        except CheckpointError:
+            self.unanswered.discard(worker)
+            raise
+        self.unanswered.discard(worker)
+        return told
 
     def _link(self, worker: str) -> Link:
         seat = self._seats.get(worker)

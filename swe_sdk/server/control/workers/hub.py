@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,17 +14,20 @@ from anyio.abc import SocketListener, SocketStream
 from pydantic import TypeAdapter
 
 from swe_sdk.checkpoint import messages, store
+from swe_sdk.checkpoint.codes import refuse
 from swe_sdk.checkpoint.messages import EpisodeId, Kind, PrepareReport, Status
 from swe_sdk.checkpoint.participant import REQUESTS
 from swe_sdk.checkpoint.participants.base import BaseParticipant
 from swe_sdk.checkpoint.protocol.machine import Call
 from swe_sdk.checkpoint.records import CheckpointRecord, EpisodeRecord
+from swe_sdk.errors import CheckpointError
 from swe_sdk.server.control.workers.claims import ClaimBook
 from swe_sdk.server.control.workers.crew import Crew, Seat
 from swe_sdk.server.control.workers.gathering import merged, silent
 from swe_sdk.server.control.workers.joining import RECORDS, joint, session_of
 from swe_sdk.server.control.workers.link import Link
 from swe_sdk.server.control.workers.placement import place
+from swe_sdk.server.control.workers.places import Places
 from swe_sdk.server.control.workers.sessions import SessionBook
 from swe_sdk.server.control.workers.statuses import joint_extras
 
@@ -56,6 +60,7 @@ class WorkersParticipant(BaseParticipant[CheckpointRecord]):
         self.crew = Crew()
         self._book = ClaimBook()
         self._sessions = SessionBook()
+        self._places = Places()
         self._owners: dict[str, str] = {}
         """Who has each session, as of the last export or restore."""
         self._former: dict[str, str] = {}
@@ -105,20 +110,29 @@ class WorkersParticipant(BaseParticipant[CheckpointRecord]):
             self.crew.report(seat, body)
         elif name == "sessions":
             begun = {key: EpisodeId.model_validate(one) for key, one in body["begun"].items()}
+            self._places.told(seat.worker, begun.values(), self._sessions.of(seat.worker, body["ended"]))
             self._sessions.told(seat.worker, begun, body["ended"])
         elif name == "ended":
-            self._book.end(seat.worker, EpisodeId.model_validate(body))
+            episode = EpisodeId.model_validate(body)
+            self._book.end(seat.worker, episode)
+            self._places.told(seat.worker, (), [episode])
         self.changes.notify()
 
     def _leave(self, seat: Seat) -> None:
         if self.crew.leave(seat):
             self._book.lost(seat.worker)
+            self._places.left(seat.worker)
             self._sessions.left(seat.worker, is_made_up_for=seat.worker in self._placed)
             self.changes.notify()
 
     async def _asked(self, seat: Seat, name: str, body: Any) -> Any:
         if name == "claim":
             return self._claim(seat, EpisodeId.model_validate(body["episode_id"]), body["task_digest"])
+        if name == "place":
+            episode, workers = EpisodeId.model_validate(body), self.crew.workers
+            return {"worker": self._places.owner(episode, seat.worker, workers, anyio.current_time())}
+        if name == "holder":
+            return {"worker": self._sessions.holder(body) or await self._holder_asked(body)}
         assert name == "control"
         return await self._control(body["operation"], body["request"])
 
@@ -127,7 +141,15 @@ class WorkersParticipant(BaseParticipant[CheckpointRecord]):
         self.marks.require_live(episode_id)
         self.require_open()
         saved = self._book.begin(seat.worker, episode_id, task_digest)
+        self._places.told(seat.worker, [episode_id], ())
         return None if saved is None else saved.model_dump(mode="json", by_alias=True)
+
+    async def _holder_asked(self, session: str) -> str | None:
+        """One that has been made at this very moment was not told yet."""
+        replies: dict[str, Any] = {}
+        with anyio.move_on_after(REPORT_S):
+            replies = await self.crew.ask_all("sessions")
+        return next((name for name, told in replies.items() if session in told["sessions"]), None)
 
     async def _control(self, operation: messages.Operation, request: Any) -> Any:
         """A control call that came to a worker."""
@@ -217,6 +239,8 @@ class WorkersParticipant(BaseParticipant[CheckpointRecord]):
         for owner, group in groups.items():
             self._placed.setdefault(placed[owner], {})[owner] = group
         await self.crew.ask_each("install", {name: self._order(name) for name in chosen}, required=True)
+        for owner, group in groups.items():
+            self._places.restored(placed[owner], _episodes_of(group), anyio.current_time())
         earlier = {name: placed[owner] for name, owner in self._former.items() if owner in placed}
         self.crew.alias({**earlier, **{owner: name for owner, name in placed.items() if owner}})
 
@@ -234,6 +258,19 @@ class WorkersParticipant(BaseParticipant[CheckpointRecord]):
     async def _stop(self, episodes: Sequence[EpisodeId]) -> None:
         self._book.drop(self.marks)
         await self.crew.ask_all("retire", {"episodes": _plain(episodes)})
+
+    @contextmanager
+    def _operation(self, call: Call) -> Iterator[None]:
+        with super()._operation(call):
+            try:
+                yield
+            except CheckpointError as error:
+                silent = sorted(self.crew.unanswered)
+                if error.code != "deadline_exceeded" or not silent:
+                    raise
+                detail = f"{error.detail}; no answer of {', '.join(silent)}"
+                remedy = "their names hold their pids: end what hangs with SIGKILL, another worker is started for it"
+                raise refuse("deadline_exceeded", detail, remedy=remedy) from error
 
     async def commit(self, request: messages.CommitRequest) -> messages.CommitReply:
         """Export and write; a worker that has just joined gets a moment for its first report."""
@@ -278,3 +315,7 @@ def _plain(episodes: Sequence[EpisodeId] | frozenset[EpisodeId]) -> Any:
 
 def _dumped(records: Sequence[CheckpointRecord]) -> list[Any]:
     return [record.model_dump(mode="json", by_alias=True) for record in records]
+
+
+def _episodes_of(records: Sequence[CheckpointRecord]) -> list[EpisodeId]:
+    return [record.episode_id for record in records]

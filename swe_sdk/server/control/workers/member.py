@@ -38,9 +38,11 @@ class Member:
             ...
     """
 
-    def __init__(self, socket_path: Path, *, name: str = "", address: str = "") -> None:
+    def __init__(self, socket_path: Path, *, name: str = "", address: str = "", url: str = "") -> None:
         self.name = name or f"worker-{os.getpid()}-{new_id('w')[2:8]}"
         self.address = address
+        self.url = url
+        """Where the whole server is reached from this machine."""
         self.addresses: Mapping[str, str] = {}
         """Of all workers that are connected, this one included."""
         self.aliases: Mapping[str, str] = {}
@@ -117,6 +119,18 @@ class Member:
         """See :class:`~swe_sdk.checkpoint.participants.episodes.Claims`."""
         if self._link is not None:
             self._link.tell("ended", episode_id.model_dump(mode="json"))
+
+    # -- where rollouts are -----------------------------------------------------------------------------------------
+
+    async def place_of(self, episode_id: EpisodeId) -> str | None:
+        """Which worker has an attempt, or gets it now; None where what it counts on was lost with a worker."""
+        found: str | None = (await self._ask("place", episode_id.model_dump(mode="json")))["worker"]
+        return found
+
+    async def holder_of(self, session_id: str) -> str | None:
+        """Which worker has a session; None where nobody has."""
+        found: str | None = (await self._ask("holder", session_id))["worker"]
+        return found
 
     async def _control(self, operation: str, request: Any) -> Any:
         return await self._ask("control", {"operation": operation, "request": request})

@@ -33,6 +33,15 @@ class SessionBook:
             if episode.attempt > self._orphans.get(episode.rollout_id, episode.attempt) + 1:
                 del self._orphans[episode.rollout_id]
 
+    def of(self, worker: str, sessions: Iterable[str]) -> list[EpisodeId]:
+        """Whose these sessions of a worker are, as far as it has told."""
+        own = self._of.get(worker, {})
+        return [own[session] for session in sessions if session in own]
+
+    def holder(self, session: str) -> str | None:
+        """A worker that has it, as far as they have told."""
+        return next(iter(sorted(self._holders.get(session, ()))), None)
+
     def left(self, worker: str, *, is_made_up_for: bool) -> None:
         """A worker is gone, and so are its sessions, unless they were restored and are about to be placed again."""
         had = self._of.pop(worker, {})
