@@ -58,7 +58,8 @@ class JobError(Record):
     type: str
     message: str
     kind: FailureKind = "internal_error"
-    """What it is to the policy table."""
+    """What it is to the policy table. ``provider_unavailable`` is of the node: the job has not begun, and another node
+    may have what it needs."""
     remedy: str = ""
     traceback: str = ""
 
@@ -152,7 +153,9 @@ def unplaced(job: Job, reason: str) -> JobResult:
     return JobResult(id=job.id, state="unplaced", error=error, reusable=False)
 
 
-def lost(job: Job, reason: str, *, node: str = "", seconds: float = 0.0) -> JobResult:
-    """The result of a job whose worker is gone."""
-    error = JobError(type="LostWorker", message=reason, kind="lost_worker")
+def lost(
+    job: Job, reason: str, *, kind: FailureKind = "lost_worker", node: str = "", seconds: float = 0.0
+) -> JobResult:
+    """The result of a job whose worker is gone, or never came."""
+    error = JobError(type="LostWorker", message=reason, kind=kind)
     return JobResult(id=job.id, state="lost", error=error, node=node, seconds=seconds, reusable=False)

@@ -51,14 +51,14 @@ class PrepareOrder(Record):
 async def grade_patch(order: dict[str, Any], place: Place) -> Done:
     """An Outcome; its log, patch and record are on disk, its line among the outcomes is for who asked to write.
 
-    What was masked is measured again when it is asked for again.
+    What was masked is measured again when it is asked for again. Raises ``ProviderUnavailable``.
     """
     asked = GradeOrder.model_validate(order)
     folder = place.folder(asked.results)
     outcome = await grade(
         Task.model_validate(asked.task),
         asked.patch,
-        provider=await asked.provider.at(place),
+        provider=await get_provider(await asked.provider.at(place)),
         policy=asked.policy.policy(),
         results=await to_thread.run_sync(_FilesOnly, folder),
         **asked.settings.model_dump(),

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from swe_sdk import __version__, paths
 from swe_sdk.executors.contract import Job, JobResult, NodeInfo, unplaced
+from swe_sdk.executors.one_loop import OfOneLoop
 from swe_sdk.executors.place import Place, open_place
 from swe_sdk.executors.work import carry_out
 from swe_sdk.grading.batch import default_limit
@@ -38,13 +39,18 @@ class LocalExecutor(Record):
     async def open(self) -> AsyncIterator[LocalPool]:
         """A pool of this process."""
         async with open_place(platform.node()) as place:
-            yield LocalPool(place, self.slots or default_limit())
+            pool = LocalPool(place, self.slots or default_limit())
+            try:
+                yield pool
+            finally:
+                pool.is_open = False
 
 
-class LocalPool:
+class LocalPool(OfOneLoop):
     """Carries out jobs at one place; implements :class:`swe_sdk.executors.contract.Pool`."""
 
     def __init__(self, place: Place, slots: int) -> None:
+        super().__init__()
         self._place = place
         self._slots = slots
         self._limiter = anyio.CapacityLimiter(slots)

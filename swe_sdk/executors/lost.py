@@ -16,5 +16,5 @@ def failure_of_job(result: JobResult, stage: Stage) -> Failure:
     if error.kind == "internal_error":
         evidence["traceback"] = error.traceback
         return Failure(error.kind, stage, f"a defect of swe_sdk: {error.type}: {error.message}", evidence)
-    reason = f"the worker was lost: {error.message}" if result.state == "lost" else error.message
+    reason = f"the worker was lost: {error.message}" if error.kind == "lost_worker" else error.message
     return Failure(error.kind, stage, reason, evidence)

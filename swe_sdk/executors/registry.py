@@ -10,6 +10,7 @@ from swe_sdk.alongside import ungrouped
 from swe_sdk.errors import InputError, did_you_mean
 from swe_sdk.executors.contract import Executor, Pool
 from swe_sdk.executors.local import LocalExecutor
+from swe_sdk.executors.one_loop import OfOneLoop
 
 EXECUTORS = ("local", "ray", "slurm")
 ExecutorLike: TypeAlias = Executor | Pool | str | None
@@ -64,12 +65,15 @@ def _unknown(name: str) -> InputError:
 async def opened(executor: ExecutorLike, *, limit: int | None = None) -> AsyncIterator[Pool]:
     """A pool until the block ends; one that is open already stays so.
 
-    Raises ``InputError`` where a ``limit`` is given to an executor that has its own, and what opening raises.
+    Raises ``InputError`` where a ``limit`` is given to an executor that has its own, or a pool is closed or open in
+    another event loop, and what opening raises.
     """
     require_own_limit(executor, limit)
     if executor is None or isinstance(executor, str):
         executor = named_executor(executor or "local", limit=limit)
     if isinstance(executor, Pool):
+        if isinstance(executor, OfOneLoop):
+            executor.require_here()
         yield executor
         return
     async with ungrouped(executor.open()) as pool:

@@ -24,8 +24,8 @@ def disk_full_is_typed(path: Path) -> Iterator[None]:
         raise NoSpace(f"cannot write {path}: {error.strerror}", remedy="free space, or choose another disk") from error
 
 
-def append_line(path: Path, line: bytes) -> None:
-    """Append one line, durable when this returns.
+def append_line(path: Path, line: bytes, *, mode: int = 0o644) -> None:
+    """Append one line, durable when this returns; ``mode`` is that of a new file.
 
     A line is one ``write`` to a file opened for appending, so several processes may share it. A half-written line that
     a crash left behind is closed first: it cannot spoil the new one. Raises ``NoSpace`` on a full disk.
@@ -33,7 +33,7 @@ def append_line(path: Path, line: bytes) -> None:
     with disk_full_is_typed(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         is_new = not path.exists()
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, mode)
         try:
             record = b"\n" * _ends_mid_line(descriptor) + line.rstrip(b"\n") + b"\n"
             if os.write(descriptor, record) != len(record):

@@ -33,6 +33,19 @@ def test_a_cluster_that_does_not_answer_is_no_cluster(tmp_path: Path, monkeypatc
     require_answer("local")
 
 
+def test_forms_of_ray_are_left_to_ray_and_brackets_are_no_part_of_a_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, int]] = []
+
+    def connected(address: tuple[str, int], _timeout_s: float) -> socket.socket:
+        asked.append(address)
+        return socket.socket()
+
+    monkeypatch.setattr(socket, "create_connection", connected)
+    require_answer("ray://127.0.0.1:1")
+    require_answer("[::1]:6379")
+    assert asked == [("::1", 6379)]
+
+
 def test_the_command_line_says_so_at_once(tmp_path: Path) -> None:
     need_package("ray")
     command = [sys.executable, "-m", "swe_sdk", "grade", "mini", "--executor", "ray", "--results", str(tmp_path)]

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swe_sdk.errors import NoSpace
 from swe_sdk.executors.contract import Job, JobResult
 from swe_sdk.executors.slurm.folder import ShardFolder, ShardResult, shard_folders
 from swe_sdk.executors.slurm.state import Ticket, dealt
@@ -28,6 +31,18 @@ def test_results_are_read_from_where_the_reader_stands(tmp_path: Path) -> None:
     folder.append(result(2))
     second, _ = folder.read(offset)
     assert ([line.number for line in first], [line.number for line in second]) == ([0], [2])
+
+
+def test_a_result_that_does_not_fit_is_an_error_and_spoils_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, write = make(tmp_path / "shards" / "one"), os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:20]))
+    with pytest.raises(NoSpace):
+        folder.append(result(0))
+    monkeypatch.undo()
+    folder.append(result(1))
+    assert [line.number for line in folder.read()[0]] == [1]
 
 
 def test_half_a_line_is_left_and_a_shard_that_starts_again_goes_on_behind_it(tmp_path: Path) -> None:

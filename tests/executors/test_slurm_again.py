@@ -15,6 +15,7 @@ import pytest
 import swe_sdk as swe
 from swe_sdk.errors import PrerequisiteError
 from swe_sdk.executors.contract import Job, JobResult
+from swe_sdk.executors.lost import failure_of_job
 from swe_sdk.executors.slurm.executor import SlurmExecutor
 from swe_sdk.executors.slurm.folder import ShardFolder, shard_folders, time_of
 from swe_sdk.testing.executor_work import COUNT
@@ -148,6 +149,45 @@ def test_what_slurm_refuses_is_lost_and_not_waited_for(tmp_path: Path, monkeypat
     assert result.state == "lost"
     assert "invalid partition" in result.error.message
     assert shard_folders(tmp_path / "slurm") == [], "nobody waits for a shard that was never submitted"
+
+
+def test_a_full_disk_is_no_lost_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that meets it stops, and can go on when there is space."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    async def ask() -> JobResult:
+        async with executor(tmp_path / "slurm").open() as pool:
+            return await pool.run(Job(id="job", work=COUNT))
+
+    monkeypatch.setattr(ShardFolder, "create", full)
+    result = anyio.run(ask)
+    failure = failure_of_job(result, "seed")
+    assert (result.state, failure.kind) == ("lost", "no_space")
+    assert failure.reason == "it could not be given to Slurm: [Errno 28] No space left on device"
+
+
+def test_many_that_are_cancelled_look_at_their_shard_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look is at all shards: one for each job would take minutes."""
+    jobs = [Job(id=str(number), work=COUNT, key=f"key {number}") for number in range(200)]
+    ShardFolder(tmp_path / "slurm" / "shards" / "of-another").create(jobs, [])
+    looks = []
+
+    def counted(folder: Path) -> float:
+        looks.append(folder)
+        return time_of(folder)
+
+    async def ask() -> None:
+        async with executor(tmp_path / "slurm", drain_s=1.0).open() as pool:
+            with anyio.move_on_after(0.3):
+                async with anyio.create_task_group() as tasks:
+                    for job in jobs:
+                        tasks.start_soon(pool.run, job)
+
+    monkeypatch.setattr("swe_sdk.executors.slurm.pool.time_of", counted)
+    anyio.run(ask)
+    assert 1 < len(looks) < 30
 
 
 def test_a_file_server_that_is_away_for_a_while_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

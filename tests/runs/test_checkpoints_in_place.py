@@ -59,18 +59,31 @@ class Resident(Record):
         return AgentEnd(reason="done" if result.ok else "error", message=result.stderr)
 
 
+def _snapshots(path: Path) -> int:
+    return sum(one["kind"] == "snapshot_taken" for one in events(path))
+
+
 async def test_it_reaches_the_model_after_each_checkpoint(
     local_provider: LocalProvider, task: Task, tmp_path: Path
 ) -> None:
     """Its box is frozen as it is: a new first process would have a new network, without the way to the model."""
-    script = [say(command, delay_s=0.5) for command in (*COMMANDS, "done")]
-    async with ScriptedModel(script, title=None) as model:
+    path, said = tmp_path / "run", (*COMMANDS, "done")
+    script = [say(words).model_copy(update={"gate": str(turn)}) for turn, words in enumerate(said)]
+
+    async def answer_when_saved() -> None:
+        for turn in range(len(script)):
+            while _snapshots(path) <= turn:
+                await anyio.sleep(0.05)
+            model.open_gate(str(turn))
+
+    async with ScriptedModel(script, title=None) as model, anyio.create_task_group() as tasks:
+        tasks.start_soon(answer_when_saved)
         run = await aio.run(
             task,
             Resident(),
             model=swe.ModelEndpoint(base_url=model.url, model="scripted"),
             provider=local_provider,
-            path=tmp_path / "run",
+            path=path,
             checkpoint_every=0.3,
             progress=False,
         )
@@ -79,7 +92,6 @@ async def test_it_reaches_the_model_after_each_checkpoint(
         rollout = run.rollouts[task.instance_id]
         assert rollout.status == "resolved", rollout.line
         assert "+step 1\n+step 2\n" in rollout.patch.text
-        assert sum(one["kind"] == "snapshot_taken" for one in events(tmp_path / "run")) >= 3
         assert rollout.row.parked_s > 0
     assert turns == [0, 1, 2, 3], "no call is made twice, and none is lost"
 

@@ -17,10 +17,10 @@ def require_answer(address: str) -> None:
     """Raises ``PrerequisiteError`` where there is no cluster, or nobody listens at its address; blocks."""
     known = _known(address)
     host, colon, port = known.rpartition(":")
-    if not colon or not port.isdecimal():
-        return  # a form of Ray's own, such as "local"
+    if not colon or not port.isdecimal() or "://" in host:
+        return  # a form of Ray's own, such as "local", or "ray://..." of its client
     try:
-        socket.create_connection((host, int(port)), _CONNECT_S).close()
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
     except OSError as error:
         raise PrerequisiteError(f"no Ray cluster answers at {known}: {error}", remedy=REMEDY) from error
 

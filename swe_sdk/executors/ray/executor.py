@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -54,10 +56,8 @@ class RayExecutor(Record):
     async def open(self) -> AsyncIterator[RayPool]:
         """A pool on the cluster. Raises ``PrerequisiteError`` where there is no Ray, or no cluster."""
         ray = _imported()
-        joined = not ray.is_initialized()
-        if joined:
-            await to_thread.run_sync(require_answer, self.address)
-            await to_thread.run_sync(_join, ray, self.address)
+        joined = await to_thread.run_sync(_MEMBERSHIP.enter, ray, self.address)
+        _hear_sigterm_ourselves()
         from swe_sdk.executors.ray.pool import open_pool
 
         try:
@@ -66,7 +66,47 @@ class RayExecutor(Record):
         finally:
             if joined:
                 with anyio.move_on_after(_LEAVE_CAP_S, shield=True):
-                    await to_thread.run_sync(ray.shutdown)
+                    await to_thread.run_sync(_MEMBERSHIP.leave, ray)
+
+
+class _Membership:
+    """Of this process in a cluster that it has joined for its pools: the first one joins, the last one leaves."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pools = 0
+
+    def enter(self, ray: Any, address: str) -> bool:
+        """Join, unless this process is there. False where it had joined before, and not for a pool: nothing to leave.
+
+        Raises ``PrerequisiteError``; blocks.
+        """
+        with self._lock:
+            if not ray.is_initialized():
+                require_answer(address)
+                _join(ray, address)
+            elif not self._pools:
+                return False
+            self._pools += 1
+            return True
+
+    def leave(self, ray: Any) -> None:
+        """A pool that entered is closed; blocks."""
+        with self._lock:
+            self._pools -= 1
+            if not self._pools:
+                ray.shutdown()
+
+
+_MEMBERSHIP = _Membership()
+
+
+def _hear_sigterm_ourselves() -> None:
+    """Ray puts a handler of its own before ours, which prints a stack trace, as of a crash, and then calls ours."""
+    if threading.current_thread() is threading.main_thread():
+        handler = signal.getsignal(signal.SIGTERM)
+        if handler is not None:  # None = not Python's, so not ours
+            signal.signal(signal.SIGTERM, handler)
 
 
 def _imported() -> Any:
@@ -78,7 +118,7 @@ def _imported() -> Any:
 
 
 def _join(ray: Any, address: str) -> None:
-    try:
-        ray.init(address=address, log_to_driver=False, logging_level="WARNING", namespace="swe_sdk")
+    try:  # of its warnings, one comes each time: that this thread is not the main one
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR", namespace="swe_sdk")
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise PrerequisiteError(f"no Ray cluster at {address!r}: {error}", remedy=REMEDY) from error

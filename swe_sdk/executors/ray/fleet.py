@@ -10,6 +10,7 @@ import anyio
 from anyio import to_thread
 
 from swe_sdk.executors.contract import Job
+from swe_sdk.executors.one_loop import CLOSED
 from swe_sdk.executors.ray.executor import RayExecutor
 from swe_sdk.executors.ray.slots import Slots
 from swe_sdk.executors.ray.worker import RayWorker, WorkerLost, started_worker
@@ -39,6 +40,8 @@ class Fleet:
         self._workers: dict[str, RayWorker] = {}
         self._starting: set[str] = set()
         self._barren: Counter[str] = Counter()
+        self._unfit: list[RayWorker] = []
+        """Those whose nodes get no more jobs; what they still do, they may end."""
         self._first: list[Job] = []
         self._changed = anyio.Event()
         self._alone_since: float | None = None
@@ -46,7 +49,7 @@ class Fleet:
 
     def worker_of(self, node: str) -> RayWorker | None:
         """The one of that name, as results give it."""
-        return next((worker for worker in self._workers.values() if worker.info.node == node), None)
+        return next((worker for worker in (*self._workers.values(), *self._unfit) if worker.info.node == node), None)
 
     async def watch(self) -> None:
         """Look after the cluster until cancelled."""
@@ -80,10 +83,25 @@ class Fleet:
                 self._drop(node_id)
                 worker.kill()  # it may only have been out of reach; what it still does counts no more
 
+    def can_spare(self, worker: RayWorker, why: str) -> bool:
+        """Give its node no jobs any more, for what is wrong there; False where there is no other one."""
+        node_id = next((node_id for node_id, each in self._workers.items() if each is worker), None)
+        if node_id is None:
+            return True
+        if len(self._workers) + len(self._starting) < 2:
+            return False
+        _log.warning("%s gets no more jobs: %s", worker.info.node, why)
+        self._trouble = f"; the last trouble was on {worker.info.node}: {why}"
+        self._barren[node_id] = self._settings.restarts + 1
+        self._drop(node_id)
+        self._unfit.append(worker)
+        return True
+
     async def stop(self) -> None:
-        """Drain all workers and end their processes."""
+        """Drain all workers and end their processes. Nobody waits for a slot any more."""
+        self.slots.give_up(CLOSED)
         async with anyio.create_task_group() as tasks:
-            for worker in list(self._workers.values()):
+            for worker in (*self._workers.values(), *self._unfit):
                 tasks.start_soon(worker.stop)
         self._workers.clear()
 
@@ -112,9 +130,10 @@ class Fleet:
             if self._workers.get(node.node_id) is worker:
                 self.slots.add(worker, node.slots)
         except (WorkerLost, TimeoutError) as error:
+            why = str(error) or f"it was not ready within {_START_CAP_S:g} s"
             self._barren[node.node_id] += 1
-            self._trouble = f"; the last trouble was on {node.name}: {error}"
-            _log.warning("no worker could be started on %s: %s", node.name, error)
+            self._trouble = f"; the last trouble was on {node.name}: {why}"
+            _log.warning("no worker could be started on %s: %s", node.name, why)
         finally:
             self._starting.discard(node.node_id)
             self._changed.set()

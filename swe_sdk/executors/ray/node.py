@@ -26,6 +26,7 @@ class RayNode:
     def __init__(self, node: str, slots: int, shared: bool) -> None:
         self._node, self._slots, self._shared = node, slots, shared
         self._pool: LocalPool | None = None
+        self._trouble: Exception | None = None
         self._scopes: dict[int, anyio.CancelScope] = {}
         self._cancelled: set[int] = set()
 
@@ -41,15 +42,22 @@ class RayNode:
 
     async def serve(self) -> None:
         """Reap, then be there for jobs until :meth:`drain`."""
-        async with open_worker(self._node, self._slots, shared=self._shared) as pool:
-            self._pool = pool
+        try:
+            async with open_worker(self._node, self._slots, shared=self._shared) as pool:
+                self._pool = pool
+                self._ready.set()
+                await self._stop.wait()
+                self._pool = None
+        except Exception as error:
+            self._trouble = error  # who waits for the start is told; nobody else would hear of it
             self._ready.set()
-            await self._stop.wait()
-            self._pool = None
+            raise
 
     async def start(self) -> str:
-        """When it is ready: a :class:`~swe_sdk.executors.contract.NodeInfo`."""
+        """When it is ready: a :class:`~swe_sdk.executors.contract.NodeInfo`. Raises what kept it from being so."""
         await self._ready.wait()
+        if self._trouble is not None:
+            raise self._trouble
         return this_node(self._node, self._slots).model_dump_json()
 
     async def run(self, call: int, text: str) -> str:

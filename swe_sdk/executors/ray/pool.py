@@ -14,6 +14,7 @@ import anyio
 from swe_sdk.errors import TransferFailed
 from swe_sdk.executors.contract import Job, JobResult, Near, NodeInfo, lost, unplaced
 from swe_sdk.executors.mirror import bring
+from swe_sdk.executors.one_loop import OfOneLoop
 from swe_sdk.executors.ray.claims import Claims
 from swe_sdk.executors.ray.executor import RayExecutor
 from swe_sdk.executors.ray.fleet import Fleet
@@ -31,19 +32,22 @@ async def open_pool(settings: RayExecutor, ray: Any) -> AsyncIterator[RayPool]:
         fleet, claims = Fleet(settings, ray), Claims(ray)
         tasks.start_soon(fleet.watch)
         tasks.start_soon(claims.renew)
+        pool = RayPool(settings, fleet, claims)
         try:
-            yield RayPool(settings, fleet, claims)
+            yield pool
         finally:
+            pool.is_open = False
             with anyio.CancelScope(shield=True):
                 tasks.cancel_scope.cancel()
                 await claims.leave()
                 await fleet.stop()
 
 
-class RayPool:
+class RayPool(OfOneLoop):
     """Implements :class:`swe_sdk.executors.contract.Pool`."""
 
     def __init__(self, settings: RayExecutor, fleet: Fleet, claims: Claims) -> None:
+        super().__init__()
         self._settings = settings
         self._fleet = fleet
         self._claims = claims
@@ -98,17 +102,25 @@ class RayPool:
             self._claims.land(key, result.model_dump_json() if result is not None and is_good else None)
 
     async def _placed(self, job: Job) -> JobResult:
-        """Run it on whoever has a free slot first, or where it is to run."""
-        try:
-            worker = await self._seat(job.near)
-        except NoWorkers as error:
-            return lost(job, str(error))
-        except TimeoutError as error:
-            return unplaced(job, str(error))
-        try:
-            return await self._run_on(worker, job)
-        finally:
-            self._fleet.slots.release(worker)
+        """Run it on whoever has a free slot first, or where it is to run.
+
+        A node that cannot make sandboxes is left alone from then on, where there are others: it is done with each job
+        at once, and would take them all.
+        """
+        while True:
+            try:
+                worker = await self._seat(job.near)
+            except NoWorkers as error:
+                return lost(job, str(error))
+            except TimeoutError as error:
+                return unplaced(job, str(error))
+            try:
+                result = await self._run_on(worker, job)
+            finally:
+                self._fleet.slots.release(worker)
+            why = result.error
+            if why is None or why.kind != "provider_unavailable" or not self._fleet.can_spare(worker, why.message):
+                return result
 
     async def _seat(self, near: Near | None) -> RayWorker:
         """A slot. Raises ``NoWorkers``, and ``TimeoutError`` where there was none near enough in time."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
@@ -18,6 +19,7 @@ from swe_sdk.executors.ray.node import RayNode
 _CALLS_AT_ONCE = 10_000
 """More than any node has slots: Ray must never keep a call waiting, since `cancel` would wait behind it."""
 _SAID_CHARACTERS = 1000
+_COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class WorkerLost(Exception):
@@ -101,7 +103,15 @@ async def answered(ray: Any, reply: Awaitable[Any]) -> Any:
     try:
         return await reply
     except ray.exceptions.RayError as error:
-        raise WorkerLost(f"{type(error).__name__}: {' '.join(str(error).split())[:_SAID_CHARACTERS]}") from None
+        raise WorkerLost(f"{type(error).__name__}: {_said(str(error))}") from None
+
+
+def _said(text: str) -> str:
+    """What Ray says, without colors; where it quotes a traceback, its last line, which says what was wrong."""
+    lines = [line.strip() for line in _COLOR.sub("", text).splitlines() if line.strip()]
+    if any(line.startswith('File "') for line in lines):
+        del lines[:-1]
+    return " ".join(" ".join(lines).split())[:_SAID_CHARACTERS]
 
 
 @asynccontextmanager

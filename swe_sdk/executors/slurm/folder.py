@@ -28,6 +28,7 @@ from pydantic import Field, ValidationError
 from swe_sdk.executors.contract import Job, JobResult, NodeInfo
 from swe_sdk.files import write_atomic
 from swe_sdk.model.record import Record
+from swe_sdk.store.atomic import append_line
 
 BEAT_EVERY_S = 5.0
 SILENT_S = 90.0
@@ -131,17 +132,8 @@ class ShardFolder:
             return set()
 
     def append(self, line: ShardResult) -> None:
-        """One more result; on the disk when this returns."""
-        data = line.model_dump_json().encode() + b"\n"
-        fd = os.open(self.results, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        try:
-            size = os.fstat(fd).st_size
-            if size and os.pread(fd, 1, size - 1) != b"\n":
-                data = b"\n" + data  # the shard was killed in the middle of a line, and started again
-            os.write(fd, data)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        """One more result; on the disk when this returns. Raises ``NoSpace``."""
+        append_line(self.results, line.model_dump_json().encode(), mode=0o600)
 
     def read(self, offset: int = 0) -> tuple[list[ShardResult], int]:
         """The results from an offset on, and the offset behind them; half lines are left for the next time."""

@@ -13,14 +13,18 @@ import anyio
 from anyio import to_thread
 
 from swe_sdk.executors.contract import Job, JobResult, NodeInfo, lost
+from swe_sdk.executors.one_loop import CLOSED, OfOneLoop
 from swe_sdk.executors.slurm.executor import SlurmExecutor
 from swe_sdk.executors.slurm.folder import ShardFolder, ShardResult, shard_folders, time_of
 from swe_sdk.executors.slurm.shard import Shard
 from swe_sdk.executors.slurm.state import OpenShard, Ticket, dealt, key_of
+from swe_sdk.grading.classify import classify
 from swe_sdk.model.ids import new_id
+from swe_sdk.model.policy import FailureKind
 from swe_sdk.sandbox.locks import file_lock
 
 _END_CAP_S = 30.0
+_LOST: FailureKind = "lost_worker"
 _SURE = 2
 """How often in a row a shard must be found over before its jobs are lost."""
 _log = logging.getLogger(__name__)
@@ -37,15 +41,17 @@ async def open_pool(settings: SlurmExecutor, folder: Path, submitter: Any) -> As
         try:
             yield pool
         finally:
+            pool.is_open = False
             with anyio.CancelScope(shield=True):
                 await pool.end()
                 tasks.cancel_scope.cancel()
 
 
-class SlurmPool:
+class SlurmPool(OfOneLoop):
     """Implements :class:`swe_sdk.executors.contract.Pool`."""
 
     def __init__(self, settings: SlurmExecutor, folder: Path, submitter: Any) -> None:
+        super().__init__()
         self._settings, self._folder, self._submitter = settings, folder, submitter
         self._shards: list[OpenShard] = []
         self._seen: set[str] = set()
@@ -61,6 +67,8 @@ class SlurmPool:
 
     async def run(self, job: Job) -> JobResult:
         """The result of a job: of this time, or a good one that the folder has of an equal one."""
+        if not self.is_open:
+            return lost(job, CLOSED)
         ticket = self._ticket(job)
         ticket.waiters += 1
         try:
@@ -125,7 +133,8 @@ class SlurmPool:
             if shard.folder.node is None and not any(each.waiters for each in shard.tickets.values()):
                 await to_thread.run_sync(shard.end)  # it waits in Slurm's queue, for nothing
             while not ticket.ready.is_set():  # by ourselves: where all is cancelled, nobody else looks any more
-                await self._look()
+                if not self._looking.locked():  # one look is good for all
+                    await self._look()
                 await anyio.sleep(self._settings.poll_s)
 
     # -- shards ------------------------------------------------------------------------------------------------------
@@ -172,7 +181,7 @@ class SlurmPool:
 
     async def _submit(self, tickets: list[Ticket]) -> None:
         made: list[OpenShard] = []
-        problem = "its driver was stopped"
+        problem, kind = "its driver was stopped", _LOST
         try:
             async with file_lock(self._folder / "lock"):  # of two drivers that want the same, one makes the shard
                 await self.find_shards()
@@ -183,20 +192,21 @@ class SlurmPool:
                 await to_thread.run_sync(self._give_to_slurm, made)
         except Exception as error:  # noqa: BLE001  # whatever sbatch and submitit raise, their jobs are not under way
             problem = f"it could not be given to Slurm: {error}"
+            kind = "no_space" if classify(error, "admission").kind == "no_space" else kind
             _log.warning("jobs could not be given to Slurm: %s", error)
         finally:
             with anyio.CancelScope(shield=True):
-                await self._withdraw(tickets, [shard for shard in made if shard.handle is None], problem)
+                await self._withdraw(tickets, [shard for shard in made if shard.handle is None], problem, kind)
 
-    async def _withdraw(self, tickets: list[Ticket], shards: list[OpenShard], problem: str) -> None:
+    async def _withdraw(self, tickets: list[Ticket], shards: list[OpenShard], problem: str, kind: FailureKind) -> None:
         """Let nobody wait for what never came to Slurm."""
         for shard in shards:
             await to_thread.run_sync(shard.folder.remove)
             self._forget(shard)
-            shard.lose(problem)
+            shard.lose(problem, kind)
         for ticket in tickets:
             if ticket.shard is None:
-                ticket.resolve(lost(ticket.job, problem))
+                ticket.resolve(lost(ticket.job, problem, kind=kind))
 
     async def _made(self, tickets: list[Ticket]) -> OpenShard:
         folder = ShardFolder(self._folder / "shards" / f"{time.time_ns():x}-{new_id('shard')}")
@@ -250,7 +260,9 @@ class SlurmPool:
         self._under_way = {key: place for key, place in self._under_way.items() if place[0] is not shard}
 
     async def end(self) -> None:
-        """Cancel what still runs of our own, and wait until no process is left."""
+        """Cancel what still runs of our own, and wait until no process is left. Nobody waits for a result any more."""
+        for ticket in self._tickets.values():
+            ticket.resolve(lost(ticket.job, CLOSED))
         mine = [shard for shard in self._shards if shard.handle is not None]
         for shard in mine:
             if not shard.is_complete:

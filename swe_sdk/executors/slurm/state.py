@@ -9,6 +9,7 @@ import anyio
 
 from swe_sdk.executors.contract import Job, JobResult, lost
 from swe_sdk.executors.slurm.folder import SILENT_S, ShardFolder, ShardResult
+from swe_sdk.model.policy import FailureKind
 
 _QUEUED = ("PENDING", "REQUEUED", "REQUEUE_HOLD", "SUSPENDED", "RESIZING")
 
@@ -71,11 +72,11 @@ class OpenShard:
             return True
         return silent and self.folder.node is not None and self.handle.state not in _QUEUED
 
-    def lose(self, why: str) -> None:
+    def lose(self, why: str, kind: FailureKind = "lost_worker") -> None:
         """Whoever still waits for it waits in vain."""
         node = self.folder.node
         for ticket in self.tickets.values():
-            ticket.resolve(lost(ticket.job, why, node=node.node if node else ""))
+            ticket.resolve(lost(ticket.job, why, kind=kind, node=node.node if node else ""))
         self.tickets.clear()
 
     def end(self) -> None:
