@@ -30,7 +30,8 @@ REBINDS_TOOLS = "x-ng-checkpoint-rebinds-tools"
 ROLLOUTS = "/ng-rollout"
 """Every request of an attempt is made below ``/ng-rollout/<capture key>``."""
 
-_LATER_ATTEMPT = re.compile(r"(?P<rollout>.+)-a(?P<attempt>[1-9][0-9]*)", re.DOTALL)
+_LATER_ATTEMPT = re.compile(r"(?P<rollout>.+)-a(?P<attempt>[1-9][0-9]{0,999})", re.DOTALL)
+"""Python reads no number of more than 4,300 digits."""
 
 
 def capture_key(episode_id: EpisodeId) -> str:

@@ -366,6 +366,32 @@ async def test_sessions_are_seeded_once_and_closed_for_good() -> None:
 
 
 @simulated
+async def test_what_is_closed_while_it_is_seeded_is_not_left() -> None:
+    closed: list[str] = []
+
+    class Slow(AgentHooks):
+        async def seed_agent_session(self, body: SeedBody) -> None:
+            await anyio.sleep(1)
+
+        async def close_agent_session(self, key: str) -> None:
+            closed.append(key)
+
+    async with AgentParticipant(hooks=Slow(), clock=clock) as house, anyio.create_task_group() as tasks:
+
+        async def seeds() -> None:
+            with refused("checkpoint_conflict"):
+                await house.seed(seed())
+
+        tasks.start_soon(seeds)
+        await settled()
+        await house.close_session("s")
+        await anyio.sleep(2)
+        assert closed == ["s"]
+        with refused("checkpoint_error"):
+            await house.activate("s", 1, lambda _one: anyio.sleep_forever())
+
+
+@simulated
 async def test_the_park_signal_reaches_an_activation_and_boundaries_are_evaluated_when_written(tmp_path: Path) -> None:
     async with AgentParticipant(clock=clock) as house, anyio.create_task_group() as tasks:
         evaluated: list[float] = []

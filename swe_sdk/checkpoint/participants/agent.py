@@ -56,8 +56,7 @@ class AgentParticipant(BaseParticipant[AgentSessionRecord]):
         """
         await self.until_open()
         self.marks.require_live(body.episode_id)
-        if body.session_id in self._closed:
-            raise refuse("checkpoint_conflict", f"session {body.session_id} is closed")
+        self._require_not_closed(body.session_id)
         if body.session_id in self._first_seeds:
             seed, under_way = self._first_seeds[body.session_id]
             if seed_key(seed) != seed_key(body):
@@ -65,6 +64,10 @@ class AgentParticipant(BaseParticipant[AgentSessionRecord]):
             return await under_way.result()
         session = self._sessions.get(body.session_id)
         return await (self._seed_first(body) if session is None else self._seed_again(session, body))
+
+    def _require_not_closed(self, session_id: str) -> None:
+        if session_id in self._closed:
+            raise refuse("checkpoint_conflict", f"session {session_id} is closed")
 
     async def _seed_first(self, body: SeedBody) -> SeedReply:
         under_way = Background[SeedReply]()
@@ -74,6 +77,9 @@ class AgentParticipant(BaseParticipant[AgentSessionRecord]):
             if self.marks.covers(body.episode_id):
                 await self.hooks.retire_agent_session(body.session_id)
                 self.marks.require_live(body.episode_id)
+            if body.session_id in self._closed:  # meanwhile
+                await self.hooks.close_agent_session(body.session_id)
+                self._require_not_closed(body.session_id)
             is_restart = self.hooks.checkpoint_mode_in_effect() == "restart_only" or self.hooks.seed_restarts(body)
             session = AgentSession(body.session_id, body, seed_key(body), is_restart)
             self._sessions[body.session_id] = session

@@ -62,7 +62,7 @@ class ToAttempt:
         if scope["type"] != "http" or is_forwarded(scope) or not self._may_ask(Request(scope)):
             await self._app(scope, receive, send)
         elif scope["method"] == "POST" and scope["path"] in self._bodies:
-            await self._by_body(scope, receive, send)
+            await self._with_body(None, None, scope, receive, send)
         else:
             named = self._named(Request(scope))
             try:
@@ -70,7 +70,10 @@ class ToAttempt:
             except CheckpointError as error:
                 await error_answer(error)(scope, receive, send)
                 return
-            await self._at(owner, named, scope, receive, send)
+            if owner in (None, self._member.name) or _OF_A_LOAN.match(scope["path"]):
+                await self._at(owner, named, scope, receive, send)
+            else:
+                await self._with_body(owner, named, scope, receive, send)
 
     async def _owner(self, named: EpisodeId | str | None) -> str | None:
         if named is None:
@@ -118,17 +121,20 @@ class ToAttempt:
             return False
         return "origin" not in request.headers
 
-    async def _by_body(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The body counts as one that is being answered as long as it is kept for another worker."""
+    async def _with_body(
+        self, owner: str | None, named: EpisodeId | str | None, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Its body first, which says whose it is where nothing else does. All but those of loans are read before they
+        are carried: who is still sending would not hear the owner say that a body is too large, or too slow."""
         inbox = Inbox(Request(scope, receive))
         try:
-            with self._desk.admission.post() as slot:
+            with self._desk.admission.post() as slot:  # its owner counts it from then on
                 body = await inbox.body(slot, self._desk.settings)
-                named = await to_thread.run_sync(_episode_in, body, limiter=self._desk.readers)
-                owner = await self._owner(named)
-                if owner != self._member.name:
-                    await self._at(owner, named, scope, _again(body, receive), send)
-                    return
+                if named is None:
+                    named = await to_thread.run_sync(_episode_in, body, limiter=self._desk.readers)
+                    owner = await self._owner(named)
+            receive = _again(body, receive)
+            del body  # it goes when it is read, and the answer may take hours
         except ClientGone:
             return
         except Exception as error:  # noqa: BLE001  what is none of ours is raised again
@@ -136,7 +142,7 @@ class ToAttempt:
             await take_the_rest(inbox, response)
             await response(scope, receive, send)
             return
-        await self._app(scope, _again(body, receive), send)
+        await self._at(owner, named, scope, receive, send)
 
 
 def _episode_in(body: bytearray) -> EpisodeId | None:

@@ -83,8 +83,7 @@ class Sessions:
         """
         async with self._one_at_a_time(episode_id.rollout_id):
             session_id = session_id or self._id_for(episode_id)
-            if session_id in self._closed:
-                raise refuse("checkpoint_conflict", f"session {session_id} is closed")
+            self._require_not_closed(session_id)
             await self._supersede(episode_id, session_id)
             async with self.participant.request(session_id, episode_id):
                 session = self._boxes.known.get(session_id)
@@ -93,6 +92,10 @@ class Sessions:
                     raise refuse("checkpoint_conflict", f"session {session_id} was seeded with another task")
                 self._admit(session, episode_id)
                 return self._reply(session)
+
+    def _require_not_closed(self, session_id: str) -> None:
+        if session_id in self._closed:
+            raise refuse("checkpoint_conflict", f"session {session_id} is closed")
 
     def _admit(self, session: Session, episode_id: EpisodeId) -> None:
         session.used_at = anyio.current_time()
@@ -129,6 +132,7 @@ class Sessions:
         try:
             with self._room_for_one():
                 lent = await self._lend(session_id, episode_id, found.task)
+            self._require_not_closed(session_id)  # meanwhile
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await self.participant.close_session(session_id)  # it counts from its first request on

@@ -29,6 +29,7 @@ _ASK_FOR_NOTHING = (
     "test_sessions_are_seeded_once_and_closed_for_good",
     "test_the_manifest_is_last_and_never_replaced",
     "test_the_whole_checkpoint_refuses_what_it_does_not_know_and_reads_version_1",
+    "test_what_is_closed_while_it_is_seeded_is_not_left",
 )
 _WANT_ERRORS_OF_HOOKS = (
     "test_a_failed_export_stays_prepared_and_may_be_repeated",

@@ -148,8 +148,10 @@ def test_replies_are_what_the_document_says(resources: GymProcess, environment: 
         jsonschema.validate(answer.json(), {**told, "components": document["components"]})
 
 
-@pytest.mark.parametrize("kind", ["resources", "agent", "environment"])
-def test_schemathesis_finds_nothing(start_gym: StartGym, kind: str, tmp_path: Path, resources: GymProcess) -> None:
+@pytest.mark.parametrize(("kind", "workers"), [("resources", 2), ("agent", 1), ("environment", 1)])
+def test_schemathesis_finds_nothing(
+    start_gym: StartGym, kind: str, workers: int, tmp_path: Path, resources: GymProcess
+) -> None:
     """All its checks but those of what a schema cannot say: which tasks, sessions and tokens there are."""
     (tmp_path / "token").write_text(TOKEN)
     peers = {
@@ -157,7 +159,7 @@ def test_schemathesis_finds_nothing(start_gym: StartGym, kind: str, tmp_path: Pa
         "agent": ("--agent", "noop", "--resources-url", resources.url),
         "environment": ("--resources-url", resources.url, "--agent-url", resources.url),
     }
-    server = start_gym(kind, "--token-file", str(tmp_path / "token"), *peers[kind])
+    server = start_gym(kind, "--token-file", str(tmp_path / "token"), "--workers", str(workers), *peers[kind])
     command = [sys.executable, "-m", "schemathesis.cli", "run", f"{server.url}/openapi.json", "--seed", "1"]
     command += ["--max-examples", str(_EXAMPLES), "--exclude-checks", "positive_data_acceptance,ignored_auth"]
     command += ["--header", f"Authorization: Bearer {TOKEN}", "--continue-on-failure", "--generation-database", "none"]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
 
+import anyio
 import httpx
 import pytest
 from pydantic import SecretStr
@@ -36,10 +38,11 @@ class Worker:
         self.carried: list[tuple[str, bytes]] = []
         member = SimpleNamespace(name="a", place_of=self.place_of, holder_of=self.holder_of)
         carrier: Any = SimpleNamespace(member=member, carry=self.carry)
+        self.front = Front(ServerSettings.of(body_mib=0.01, **settings))
         self.app: Any = ToAttempt(
             Starlette(routes=[Route("/{path:path}", self.here, methods=["GET", "POST"])]),
             carrier,
-            Front(ServerSettings.of(body_mib=0.01, **settings)),
+            self.front,
             bodies=frozenset({"/verify"}),
             session_cookie=("/v1/responses", "agent_session_id"),
             signer=SIGNER,
@@ -57,6 +60,7 @@ class Worker:
         return {"theirs": "b"}.get(session)
 
     async def carry(self, owner: str, scope: Any, receive: Any, send: Any) -> None:
+        assert self.front.admission.posts == 0, "its owner counts it; two would be twice as many"
         self.carried.append((owner, await Request(scope, receive).body()))
         await Response("there")(scope, receive, send)
 
@@ -116,3 +120,26 @@ async def test_what_cannot_be_carried_is_an_error_that_says_so() -> None:
     far = await worker.ask(f"{LOAN}/listen", headers=loan_token(), client="192.0.2.7")
     assert (far.status_code, far.json()["error"]["code"]) == (409, "capability_missing")
     assert len(worker.carried) == 1
+
+
+async def test_a_body_that_is_too_slow_or_too_large_is_refused_by_whom_its_client_talks_to() -> None:
+    """Its owner would refuse it as well, which a client that is still sending would not hear of."""
+    worker = Worker(body_timeout_s=0.1)
+
+    async def endless() -> AsyncIterator[bytes]:
+        yield b"{"
+        await anyio.sleep_forever()
+
+    for path in ("/verify", "/ng-rollout/r-a1/verify"):
+        slow = await worker.ask(path, content=endless())
+        assert (slow.status_code, slow.json()["error"]["code"]) == (408, "body_timeout")
+        large = await worker.ask(path, content="x" * 20_000)
+        assert (large.status_code, large.json()["error"]["code"]) == (413, "body_too_large")
+    assert worker.carried == []
+
+
+async def test_an_attempt_that_no_number_could_be_is_none() -> None:
+    worker = Worker()
+    key = f"r-a{'9' * 5000}"
+    assert await worker.ask(f"/ng-rollout/{key}/verify") == "here:"
+    assert worker.asked == [f"{key}#0"]

@@ -13,7 +13,7 @@ from swe_sdk.server.gym.borrowed import borrow
 from swe_sdk.server.gym.contract import SandboxAccess
 from swe_sdk.server.gym.tokens import Grant, Signer
 from tests.server.gym.conftest import StartGym
-from tests.server.gym.gym_servers import SECRET, GymProcess, Post, boxes_of, seed_body, verify_body
+from tests.server.gym.gym_servers import SECRET, GymProcess, Post, boxes_of, seed_body, verify_body, wait_for
 from tests.server.serving import NAME, answer_patch
 
 pytestmark = pytest.mark.anyio
@@ -64,6 +64,19 @@ async def test_concurrent_seeds_of_one_attempt_make_one_sandbox(resources: GymPr
     assert len({post.result()["resources_session_id"] for post in posts}) == 1
     assert len(boxes_of(resources.home)) == 1, boxes_of(resources.home)
     assert Seeded(resources, "at-once").close() == 200
+
+
+async def test_what_is_closed_while_it_is_made_is_not_left(resources: GymProcess) -> None:
+    """Whoever gives a seed up closes its session at once."""
+    seed = Post(resources, "/seed_session", seed_body("given-up", NAME, resources_session_id="given-up-id"))
+    wait_for(lambda: seed.answer or boxes_of(resources.home))
+    with resources.client() as client:
+        close = {"resources_session_id": "given-up-id", "episode_id": {"rollout_id": "given-up"}}
+        assert client.post("/close_session", json=close).status_code == 200
+    seed.join(30)
+    assert seed.answer is not None
+    assert seed.answer.status_code == 200 or seed.answer.json()["error"]["code"] == "checkpoint_conflict"
+    assert boxes_of(resources.home) == []
 
 
 async def test_sandboxes_that_are_being_made_count_as_well(start_gym: StartGym, gym_home: Path) -> None:
@@ -235,8 +248,10 @@ async def test_posts_without_a_session_are_those_of_a_verifier(resources: GymPro
         assert (verdict["reward"], verdict["patch_source"]) == (1.0, "metadata")
 
 
-async def test_a_borrower_whose_owner_is_gone(start_gym: StartGym) -> None:
-    own = start_gym("resources")
+async def test_a_borrower_whose_owner_is_gone(start_gym: StartGym, gym_home: Path) -> None:
+    home = gym_home / "owner-gone"
+    home.mkdir()
+    own = start_gym("resources", home=home)
     session = Seeded(own, "owner-gone")
     box = borrow(session.access)
     async with anyio.create_task_group() as tasks:
@@ -253,3 +268,6 @@ async def test_a_borrower_whose_owner_is_gone(start_gym: StartGym) -> None:
         await box.exec("true")
     assert await box.status() == "lost"
     await box.close()
+    again = start_gym("resources", home=home)
+    assert wait_for(lambda: again.url and boxes_of(home) == []), "the next server removes what the killed one has left"
+    again.stop()

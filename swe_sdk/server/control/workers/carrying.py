@@ -18,6 +18,8 @@ from swe_sdk.server.wire import ErrorAnswer, error_response
 
 FORWARDED = "x-ng-forwarded"
 _OF_ONE_HOP = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"te", b"upgrade", b"proxy-connection"})
+_OF_CHUNKS = _OF_ONE_HOP | {b"content-length"}
+"""It does not count beside ``transfer-encoding``, whatever it says."""
 _NO_TIMEOUT = httpx.Timeout(None, connect=10.0)
 """How long a request may take is for whoever asks to say."""
 
@@ -48,10 +50,6 @@ class Carrier:
     async def carry(self, owner: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Have ``owner`` answer a request. 502 (``worker_lost``) where it goes away before it does; an answer that it
         has begun is broken off. Where the client leaves, the request ends at the owner as well."""
-        if not scope["raw_path"].startswith(b"/"):  # it would become a part of the worker's address
-            answer = error_response(ErrorAnswer(404, "not_found", "the target of the request is no path"))
-            await answer(scope, receive, send)
-            return
         chunks, taken = anyio.create_memory_object_stream[bytes]()
         with self._counted(), taken:
             async with anyio.create_task_group() as tasks:
@@ -72,18 +70,21 @@ class Carrier:
                 self._idle.set()
 
     def _copy_of(self, scope: Scope, owner: str, body: MemoryObjectReceiveStream[bytes]) -> httpx.Request:
-        path, query = scope["raw_path"].decode("latin-1"), scope["query_string"].decode("latin-1")
         headers = Headers(scope=scope)
-        has_body = "content-length" in headers or "transfer-encoding" in headers
+        is_chunked = "transfer-encoding" in headers
+        has_body = is_chunked or "content-length" in headers
         if not has_body:
             body.close()
         address = self.member.addresses.get(owner, "http://127.0.0.1:0")  # one that has just gone cannot be reached
+        query = b"?" + scope["query_string"] if scope["query_string"] else b""
         return self._client.build_request(
             scope["method"],
-            f"{address}{path}" + (f"?{query}" if query else ""),
-            headers=[*_passed_on(headers.raw), (FORWARDED.encode(), b"1")],
+            address,
+            headers=[*_passed_on(headers.raw, _OF_CHUNKS if is_chunked else _OF_ONE_HOP), (FORWARDED.encode(), b"1")],
             content=body if has_body else None,
             timeout=_NO_TIMEOUT,
+            # as it came: what a client of HTTP would make of "..", "#" or "//" may be of another attempt
+            extensions={"target": scope["raw_path"] + query},
         )
 
     async def _exchange(self, request: httpx.Request, owner: str, scope: Scope, send: Send) -> None:
@@ -108,19 +109,26 @@ class Carrier:
 
 async def _listen(receive: Receive, chunks: MemoryObjectSendStream[bytes], scope: anyio.CancelScope) -> None:
     """Pass the body on, and end everything where the client leaves."""
-    is_more = True
     with suppress(anyio.BrokenResourceError):  # nobody wants the rest
         async with chunks:
-            while is_more:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    scope.cancel()
-                    return
-                is_more = message.get("more_body", False)
-                await chunks.send(message.get("body", b""))
+            if not await _pass_on(receive, chunks):
+                scope.cancel()  # first, or what has come so far would pass for all of it
+                return
     while (await receive())["type"] != "http.disconnect":
         pass
     scope.cancel()
+
+
+async def _pass_on(receive: Receive, chunks: MemoryObjectSendStream[bytes]) -> bool:
+    """The body, of which nothing is kept; whether the client was there to its end."""
+    is_more = True
+    while is_more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return False
+        is_more = message.get("more_body", False)
+        await chunks.send(message.get("body", b""))
+    return True
 
 
 async def _break_off(scope: Scope) -> None:
@@ -136,8 +144,10 @@ async def _nothing_more() -> Any:
     return {"type": "http.disconnect"}
 
 
-def _passed_on(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    return [(name.lower(), value) for name, value in headers if name.lower() not in _OF_ONE_HOP]
+def _passed_on(
+    headers: Iterable[tuple[bytes, bytes]], left_out: frozenset[bytes] = _OF_ONE_HOP
+) -> list[tuple[bytes, bytes]]:
+    return [(name.lower(), value) for name, value in headers if name.lower() not in left_out]
 
 
 def is_forwarded(scope: Scope) -> bool:

@@ -110,7 +110,8 @@ class WorkersParticipant(BaseParticipant[CheckpointRecord]):
             self.crew.report(seat, body)
         elif name == "sessions":
             begun = {key: EpisodeId.model_validate(one) for key, one in body["begun"].items()}
-            self._places.told(seat.worker, begun.values(), self._sessions.of(seat.worker, body["ended"]))
+            over = self._sessions.last_of(seat.worker, body["ended"])
+            self._places.told(seat.worker, begun.values(), over)
             self._sessions.told(seat.worker, begun, body["ended"])
         elif name == "ended":
             episode = EpisodeId.model_validate(body)

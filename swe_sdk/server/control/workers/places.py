@@ -60,7 +60,7 @@ class Places:
         return min(sorted(workers), key=lambda one: (loads[one], one != asker))
 
     def told(self, worker: str, begun: Iterable[EpisodeId], ended: Iterable[EpisodeId]) -> None:
-        """Sessions of a worker have ended, and begun."""
+        """The last sessions of rollouts at a worker have ended, and others have begun."""
         for episode in ended:
             place = self._at(worker, episode.rollout_id)
             if place is not None:

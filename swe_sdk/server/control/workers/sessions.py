@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from swe_sdk.checkpoint.messages import EpisodeId
 from swe_sdk.checkpoint.participants.marks import Marks
@@ -33,10 +33,12 @@ class SessionBook:
             if episode.attempt > self._orphans.get(episode.rollout_id, episode.attempt) + 1:
                 del self._orphans[episode.rollout_id]
 
-    def of(self, worker: str, sessions: Iterable[str]) -> list[EpisodeId]:
-        """Whose these sessions of a worker are, as far as it has told."""
+    def last_of(self, worker: str, sessions: Collection[str]) -> list[EpisodeId]:
+        """Whose these sessions of a worker are, where it has told of no others of the same rollout."""
         own = self._of.get(worker, {})
-        return [own[session] for session in sessions if session in own]
+        others = {episode.rollout_id for session, episode in own.items() if session not in sessions}
+        found = (own[session] for session in sessions if session in own)
+        return [episode for episode in found if episode.rollout_id not in others]
 
     def holder(self, session: str) -> str | None:
         """A worker that has it, as far as they have told."""
