@@ -115,11 +115,9 @@ async def closing_ends_a_command_in_flight(lab: Lab) -> None:
 async def closing_leaves_no_process(lab: Lab) -> None:
     """Daemons in sessions of their own die with their box: leaked ones hold memory and processors for weeks."""
     box, mark = await lab.box(), unique()
-    script = f"(env -i /bin/sh -c 'while :; do sleep 0.1; done' {mark} > /dev/null 2>&1 & )"
-    await lab.ok(box, script)
-    with anyio.move_on_after(1):
-        while not is_on_a_command_line(mark):
-            await anyio.sleep(0.05)
+    loop = "echo > /tmp/looping; while :; do sleep 0.1; done"
+    await lab.ok(box, f"(env -i /bin/sh -c '{loop}' {mark} > /dev/null 2>&1 & )")
+    await lab.wait_for_file(box, "/tmp/looping")  # before, it may be between two programs, and have no command line
     if not is_on_a_command_line(mark):
         raise NotApplicable("the processes of a box cannot be seen from here")
     await box.close()

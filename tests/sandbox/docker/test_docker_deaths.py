@@ -19,6 +19,7 @@ import pytest
 
 from swe_sdk.errors import CreateFailed, ProviderUnavailable, SandboxError, SandboxLost
 from swe_sdk.model.exec_result import ExecResult
+from swe_sdk.model.ids import new_id
 from swe_sdk.sandbox.contract import SandboxSpec
 from swe_sdk.sandbox.leases import LABEL_LEASE, LABEL_OWNER, LeaseBook
 from swe_sdk.sandbox.owner import parse_owner
@@ -182,11 +183,11 @@ async def test_a_lost_answer_to_a_commit_is_reaped(docker_state: Path, tmp_path:
         leases = [lease.id for lease in provider.leases.leases()]
         owned = [*leases, *left_by(api, os.getpid())]  # by other tests of this process
         box = await provider.create(SandboxSpec(image=debian_image()))
-        before = {snapshot.id for snapshot in await provider.snapshots()}
+        lost = new_id("snap")
         with pytest.raises(SandboxError):
-            await provider.snapshot(box)
+            await provider.snapshot(box, snapshot_id=lost)
         assert (await box.exec(["/bin/echo", "goes on"])).stdout == "goes on\n"
-        assert {snapshot.id for snapshot in await provider.snapshots()} <= before
+        assert lost not in {snapshot.id for snapshot in await provider.snapshots()}
         await box.close()
         with anyio.fail_after(GONE_S):
             while await _is_something_left(provider, api, os.getpid(), owned):

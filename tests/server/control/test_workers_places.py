@@ -48,7 +48,7 @@ class Coordinator:
         self._sessions.told(worker, {}, [session])
 
     def leave(self, worker: str) -> None:
-        self._places.left(worker)
+        self._places.left(worker, self.now)
         self._sessions.left(worker, is_made_up_for=False)
         self.workers = [one for one in self.workers if one != worker]
 

@@ -330,12 +330,23 @@ def test_what_a_lost_worker_had_is_lost_to_the_attempts_that_count_on_it() -> No
     places.told("a", (), [ep("over", 1)])
     places.restored("a", [ep("saved", 1), ep("claimed", 1)], 0)
     assert places.owner(ep("claimed", 2), "a", {"a"}, 0) == "a"
-    places.left("a")
+    places.left("a", 0)
     for lost in (ep("r", 0), ep("r", 1), ep("saved", 1), ep("saved", 2), ep("claimed", 2)):
         assert places.owner(lost, "b", {"b"}, 1) is None, lost
     for anew in (ep("r", 2), ep("saved", 3), ep("claimed", 3), ep("over", 1)):
         assert places.owner(anew, "b", {"b"}, 1) == "b", anew
+    assert places.owner(ep("r", 1), "b", {"b"}, 1) is None, "still"
+    places.told("b", [ep("r", 2)], ())
     assert places.owner(ep("r", 1), "b", {"b"}, 1) == "b", "whose word it is that this attempt is over"
+
+
+def test_what_is_lost_is_remembered_from_then_on() -> None:
+    """A session may have lived for hours without a request."""
+    places = Places()
+    assert places.owner(ep("r", 1), "a", {"a"}, 0) == "a"
+    places.told("a", [ep("r", 1)], ())
+    places.left("a", 2 * KEPT_S)
+    assert places.owner(ep("r", 1), "b", {"b"}, 2 * KEPT_S + 1) is None
 
 
 _ASKED = st.tuples(st.just("ask"), NAMES, st.integers(0, 3))
@@ -356,5 +367,5 @@ def test_an_attempt_never_moves_from_one_worker_to_another(steps: list[tuple[str
         elif what == "over":
             places.told(workers[number], (), [ep(name)])
         else:
-            places.left(workers[number])
+            places.left(workers[number], now)
             workers[number] = f"w{now}-anew"

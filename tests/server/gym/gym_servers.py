@@ -11,14 +11,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import httpx
+
+from swe_sdk.checkpoint.coordinator import Coordinator
+from swe_sdk.server.control.client import HttpParticipant
 
 STARTS_WITHIN_S = 60.0
 SECRET = "a secret that servers share in the tests"
@@ -72,6 +75,16 @@ class GymProcess:
 @cache
 def _no_certificates() -> ssl.SSLContext:
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+@asynccontextmanager
+async def coordinated(servers: Mapping[str, GymProcess], token: str) -> AsyncIterator[Coordinator]:
+    """A coordinator of servers that take part in checkpoints."""
+    async with AsyncExitStack() as stack:
+        found = {name: HttpParticipant(one.url, token=token) for name, one in servers.items()}
+        for participant in found.values():
+            await stack.enter_async_context(participant)
+        yield Coordinator(found)
 
 
 def boxes_of(home: Path) -> list[str]:

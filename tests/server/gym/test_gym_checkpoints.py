@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from swe_sdk.checkpoint.coordinator import Coordinator
 from swe_sdk.checkpoint.messages import CommitRequest, EpisodeId, PrepareRequest, RestoreRequest, ResumeRequest
 from swe_sdk.errors import SandboxClosed
 from swe_sdk.server.control.client import HttpParticipant
 from swe_sdk.server.gym.borrowed import borrow
 from tests.server.gym.conftest import StartGym
-from tests.server.gym.gym_servers import GymProcess, Post, boxes_of, episode_body, script, verify_body, wait_for
+from tests.server.gym.gym_servers import (
+    GymProcess,
+    Post,
+    boxes_of,
+    coordinated,
+    episode_body,
+    script,
+    verify_body,
+    wait_for,
+)
 from tests.server.gym.test_gym_sessions import Seeded
 from tests.server.serving import NAME
 
@@ -44,14 +50,6 @@ class House:
     def servers(self) -> dict[str, GymProcess]:
         return {"environment": self.environment, "agent": self.agent, "resources": self.resources}
 
-    @asynccontextmanager
-    async def coordinator(self) -> AsyncIterator[Coordinator]:
-        async with AsyncExitStack() as stack:
-            found = {name: HttpParticipant(one.url, token=CONTROL) for name, one in self.servers.items()}
-            for participant in found.values():
-                await stack.enter_async_context(participant)
-            yield Coordinator(found)
-
 
 async def test_killed_and_restored(start_gym: StartGym, gym_home: Path, tmp_path: Path) -> None:
     home = gym_home / "checkpoints"
@@ -62,7 +60,7 @@ async def test_killed_and_restored(start_gym: StartGym, gym_home: Path, tmp_path
         wait_for(lambda: client.get("/health").json()["activations"])
     deadline = time.time() + 60
     saved = {"checkpoint_id": "c1", "deadline_ts": deadline}
-    async with first.coordinator() as coordinator:
+    async with coordinated(first.servers, CONTROL) as coordinator:
         prepared = await coordinator.prepare(PrepareRequest(**saved))
         assert (prepared.ready, prepared.restarts) == (True, frozenset()), prepared.blockers
         assert prepared.episodes == (EpisodeId(rollout_id="saved", attempt=0),)
@@ -75,7 +73,7 @@ async def test_killed_and_restored(start_gym: StartGym, gym_home: Path, tmp_path
     assert post.answer is None
 
     second = House(start_gym, home)
-    async with second.coordinator() as coordinator:
+    async with coordinated(second.servers, CONTROL) as coordinator:
         await coordinator.restore(RestoreRequest(**saved))
         await coordinator.resume(ResumeRequest(checkpoint_id="c1", deadline_ts=deadline))
     reply = Post(second.environment, "/run", episode_body("saved", NAME, attempt=1)).result()

@@ -7,15 +7,14 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from swe_sdk.checkpoint.coordinator import Coordinator
 from swe_sdk.checkpoint.messages import (
     CommitRequest,
     EpisodeId,
@@ -26,7 +25,6 @@ from swe_sdk.checkpoint.messages import (
 )
 from swe_sdk.checkpoint.store import folder, read_manifest
 from swe_sdk.errors import SandboxClosed, SandboxLost, TransferFailed
-from swe_sdk.server.control.client import HttpParticipant
 from swe_sdk.server.gym.borrowed import BorrowedBox, borrow
 from swe_sdk.server.wire import path_of
 from tests.leaks import memory_folder
@@ -34,6 +32,7 @@ from tests.server.gym.gym_servers import (
     GymProcess,
     Post,
     boxes_of,
+    coordinated,
     episode_body,
     mcp_call,
     script,
@@ -86,14 +85,6 @@ class Crews:
             with suppress(ProcessLookupError):
                 os.killpg(server.process.pid, signal.SIGKILL)
             server.process.wait(20)
-
-    @asynccontextmanager
-    async def coordinator(self) -> AsyncIterator[Coordinator]:
-        async with AsyncExitStack() as stack:
-            found = {name: HttpParticipant(one.url, token=CONTROL) for name, one in self.servers.items()}
-            for participant in found.values():
-                await stack.enter_async_context(participant)
-            yield Coordinator(found)
 
 
 @pytest.fixture(scope="module")
@@ -272,7 +263,7 @@ async def test_killed_and_restored_with_other_workers(crews: Crews, gym_tasks: P
     wait_for(lambda: crews.begun == 3)
     deadline = time.time() + 60
     saved: dict[str, Any] = {"checkpoint_id": "c1", "deadline_ts": deadline}
-    async with crews.coordinator() as coordinator:
+    async with coordinated(crews.servers, CONTROL) as coordinator:
         prepared = await coordinator.prepare(PrepareRequest(**saved))
         assert prepared.ready, prepared.blockers
         assert not {one.rollout_id for one in prepared.restarts} & set(names)
@@ -287,7 +278,7 @@ async def test_killed_and_restored_with_other_workers(crews: Crews, gym_tasks: P
 
     second = Crews(crews.home, gym_tasks, resources=2, others=2)
     try:
-        async with second.coordinator() as coordinator:
+        async with coordinated(second.servers, CONTROL) as coordinator:
             await coordinator.restore(RestoreRequest(**saved))
             await coordinator.resume(ResumeRequest(checkpoint_id="c1", deadline_ts=deadline))
             posts = [Post(second.environment, "/run", episode_body(name, NAME, attempt=1)) for name in names]

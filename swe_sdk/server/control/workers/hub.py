@@ -122,7 +122,7 @@ class WorkersParticipant(BaseParticipant[CheckpointRecord]):
     def _leave(self, seat: Seat) -> None:
         if self.crew.leave(seat):
             self._book.lost(seat.worker)
-            self._places.left(seat.worker)
+            self._places.left(seat.worker, anyio.current_time())
             self._sessions.left(seat.worker, is_made_up_for=seat.worker in self._placed)
             self.changes.notify()
 

@@ -27,6 +27,8 @@ class _Place:
     """Whether its session has ended."""
     is_restored: bool = False
     """Whether the attempt after ``attempt`` goes on with what was restored."""
+    lost: int = -1
+    """The newest attempt that was lost with an earlier worker: a late request of it must not begin it anew here."""
 
     def weighs(self, now: float) -> bool:
         """Whether it has a session, or is about to: what was refused makes none."""
@@ -47,12 +49,15 @@ class Places:
         self._forget_old(now)
         place = self._places.get(episode.rollout_id)
         if place is None or (not place.worker and episode.attempt > place.attempt):
-            place = _Place(self._emptiest(asker, workers, now), episode.attempt, now)
+            lost = -1 if place is None else place.attempt
+            place = _Place(self._emptiest(asker, workers, now), episode.attempt, now, lost=lost)
             self._places[episode.rollout_id] = place
         elif episode.attempt > place.attempt:
             place.attempt, place.is_over, place.is_restored = episode.attempt, False, False
         place.used_at = now
         self._places.move_to_end(episode.rollout_id)
+        if episode.attempt <= place.lost and not place.has_session:
+            return None
         return place.worker or None
 
     def _emptiest(self, asker: str, workers: Collection[str], now: float) -> str:
@@ -81,14 +86,15 @@ class Places:
             self._places[episode.rollout_id] = place
             self._places.move_to_end(episode.rollout_id)
 
-    def left(self, worker: str) -> None:
-        """A worker is gone, and all that it had."""
+    def left(self, worker: str, now: float) -> None:
+        """A worker is gone, and all that it had; which is remembered from now on."""
         for rollout, place in list(self._places.items()):
             if place.worker == worker and place.is_over:
                 del self._places[rollout]
             elif place.worker == worker:
-                place.worker, place.has_session = "", False
+                place.worker, place.has_session, place.used_at = "", False, now
                 place.attempt += place.is_restored
+                self._places.move_to_end(rollout)
 
     def _forget_old(self, now: float) -> None:
         while self._places:
