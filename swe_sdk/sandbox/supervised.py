@@ -27,6 +27,7 @@ from swe_sdk.sandbox.wire import Call, PeerGone, close_all, open_call
 
 CALL_TIMEOUT_S = 30.0
 _TRANSFER_TIMEOUT_S = 3600.0
+_CROWDED_S, _CROWDED_LOOK_S = 15.0, 0.1
 _MAX_IDLE = 8
 _NOTHING = nullcontext()
 BASE_ENV = {
@@ -193,11 +194,22 @@ class SupervisedBox:
             raise InputError(f"there is no port {port}")
         try:
             async with self._used():
-                message, fds = await self._call({"op": "listen", "port": port})
+                message, fds = await self._listener(port)
         except RefusedCall as refused:
             raise SandboxError(f"no listener on port {port} of box {self._id}: {refused}") from None
         self.has_listened = True
         return int(message["port"]), socket.socket(fileno=fds[0])
+
+    async def _listener(self, port: int) -> tuple[dict[str, Any], list[int]]:
+        """It comes as a descriptor, and other programs of the user may have all on their way that there may be."""
+        until = anyio.current_time() + _CROWDED_S
+        while True:
+            try:
+                return await self._call({"op": "listen", "port": port})
+            except RefusedCall as refused:
+                if refused.errno != errno.ETOOMANYREFS or anyio.current_time() > until:
+                    raise
+            await anyio.sleep(_CROWDED_LOOK_S)
 
     # -- files ------------------------------------------------------------------------------------------------------
 

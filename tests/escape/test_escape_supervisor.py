@@ -197,12 +197,22 @@ async def test_descriptors_in_flight(make_box: MakeBox, box: LocalBox, local_pro
             time.sleep(20)
             os._exit(0)
     """
-    neighbour = await make_box()
-    await attack(box, program)
-    for victim in (box, neighbour, await make_box()):
+    attacker = await make_box()
+    await attack(attacker, program)
+    for victim in (attacker, box, await make_box()):
         assert (await victim.exec(["echo", "fine"])).stdout == "fine\n"
         await victim.write("file", b"content")
         assert await victim.read("file") == b"content"
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_listen, box)
+        await anyio.sleep(0.3)
+        await attacker.close()
+
+
+async def _listen(box: LocalBox) -> None:
+    """Its listener comes as a descriptor in flight: once there is room for one again."""
+    _port, listener = await box.listen()
+    listener.close()
 
 
 async def test_watches_of_the_user_used_up(make_box: MakeBox, box: LocalBox, monkeypatch: pytest.MonkeyPatch) -> None:
