@@ -104,12 +104,19 @@ async def _import_layer(provider: LocalProvider, part: str, file: Path) -> None:
         await to_thread.run_sync(provider.store.place, path, part)
 
 
+def _as_root_of_layers() -> tuple[str, ...]:
+    """What a box has closed to all, its own user may not open outside: an ordinary user needs a user namespace."""
+    return () if os.geteuid() == 0 else ("unshare", "--user", "--map-root-user")
+
+
 async def _tar(
     command: list[str], *, source: BinaryIO | int = subprocess.DEVNULL, output: BinaryIO | int = subprocess.DEVNULL
 ) -> None:
     """Run tar to its end; it is killed where nobody waits for it any more."""
     try:
-        process = await anyio.open_process(command, stdin=source, stdout=output, stderr=subprocess.PIPE, env=_ENV)
+        process = await anyio.open_process(
+            [*_as_root_of_layers(), *command], stdin=source, stdout=output, stderr=subprocess.PIPE, env=_ENV
+        )
     except OSError as error:
         raise CapabilityMissing(f"snapshots are copied by GNU tar: {error}", remedy="install tar") from error
     async with process:
