@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,9 @@ import pytest
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
 from tests.leaks import memory_folder, traces_of
 from tests.shared import lacking
+
+# a script that starts tests in the background has them ignore Ctrl-C, and with them all programs that they interrupt
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

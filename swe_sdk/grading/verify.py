@@ -30,6 +30,7 @@ from swe_sdk.recipes.contract import Recipe
 from swe_sdk.recipes.registry import get_recipe
 from swe_sdk.sandbox.contract import SandboxProvider
 from swe_sdk.sandbox.environments import prepare
+from swe_sdk.sandbox.outage import outlast_outage
 from swe_sdk.sandbox.registry import get_provider
 
 _KEPT_OUTCOMES = 256
@@ -127,6 +128,7 @@ async def _prepared_job(request: Request, trace: Trace) -> Job:
     task, settings = request.task, request.settings
     recipe = _gradable(task)
     provider = await get_provider(request.provider)
+    await outlast_outage(provider, on_progress=request.on_progress)
     with trace.step("environment", "environment"), anyio.fail_after(settings.build_timeout_s):
         prepared = await prepare(provider, task.environment, on_progress=request.on_progress)
     prepared = with_mounts(prepared, recipe, task)

@@ -11,6 +11,7 @@ from swe_sdk.model.environment import Environment
 from swe_sdk.sandbox.contract import SandboxProvider
 from swe_sdk.sandbox.environments import prepare
 from swe_sdk.sandbox.lent_environment import LentEnvironment, LentEnvironments
+from swe_sdk.sandbox.outage import outlast_outage
 
 _KEPT = 1024
 
@@ -35,12 +36,13 @@ class RunEnvironments:
         self._locks: dict[str, anyio.Lock] = {}
 
     async def get(self, environment: Environment) -> LentEnvironment:
-        """The environment, built if need be.
+        """The environment, built if need be, as soon as the provider answers: what uses it begins now.
 
         Raises what :func:`swe_sdk.sandbox.environments.prepare` and
         :meth:`swe_sdk.sandbox.lent_environment.LentEnvironments.get` raise, and ``TimeoutError``.
         """
         key = environment.model_dump_json()
+        await outlast_outage(self._provider, on_progress=self._on_progress)
         if key in self._ready:
             return self._ready[key]
         with anyio.fail_after(self._build_timeout_s):

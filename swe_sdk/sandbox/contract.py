@@ -232,6 +232,17 @@ class SandboxProvider(Protocol):
 
 
 @runtime_checkable
+class SupportsPing(Protocol):
+    """A provider whose boxes are made by an engine or a system that may be away for a while."""
+
+    async def ping(self) -> None:
+        """Ask it for a sign of life; ``PrerequisiteError`` or ``SandboxError`` where there is none.
+
+        One that was never used is not asked: whoever uses it first is told what is wrong, and need not wait.
+        """
+
+
+@runtime_checkable
 class SupportsSnapshots(Protocol):
     """A provider whose boxes can be frozen, and forked in time that does not grow with their size."""
 

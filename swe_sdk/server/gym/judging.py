@@ -93,7 +93,9 @@ class Judge:
         else:
             order = Order.of(session.task, patch, self._settings.tests_timeout_s, self._settings.control)
             graded = await self._verifier.grade(order)
-        outcome = with_end(graded.outcome, report.end or AgentEnd(), met, None if failure else decision)
+        outcome = graded.outcome
+        if report.end is not None or submission.broke is None:
+            outcome = with_end(outcome, report.end or AgentEnd(), met, None if failure else decision)
         return graded._replace(outcome=_flagged(outcome, report.flags))
 
 

@@ -12,6 +12,7 @@ from swe_sdk.sandbox.contract import (
     SandboxProvider,
     SupportsListen,
     SupportsPause,
+    SupportsPing,
     SupportsProcesses,
     SupportsSnapshots,
 )
@@ -27,10 +28,12 @@ FORK_STORM = "i=0; while [ $i -lt 20 ]; do (while :; do (:) & (:) & wait; done) 
 
 @check()
 async def the_probe_says_that_it_works(lab: Lab) -> None:
-    """``probe`` tries it for real; where it works it says so, under the provider's own name."""
+    """``probe`` tries it for real; where it works it says so, under the provider's own name, and it answers a ping."""
     health = await lab.provider.probe()
     require(health.works, f"it says it does not work: {health.reason} ({health.remedy})")
     require_equal(health.provider, lab.provider.name, "the name in the health report")
+    if isinstance(lab.provider, SupportsPing):
+        await lab.provider.ping()
 
 
 @check()

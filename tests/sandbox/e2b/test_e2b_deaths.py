@@ -44,8 +44,11 @@ async def test_a12_a_server_that_is_killed_takes_no_result_along(
                     await e2b_provider.engine.find(box.handle)
                 with pytest.raises((CreateFailed, PrerequisiteError)):
                     await e2b_provider.create(SandboxSpec())
+                with pytest.raises(PrerequisiteError):
+                    await e2b_provider.ping()
             finally:
                 await anyio.to_thread.run_sync(server.start)
+            await e2b_provider.ping()
 
         tasks.start_soon(restart)
         result = await box.exec(_COUNTS, on_output=lambda _stream, data: seen.append(data))

@@ -75,6 +75,8 @@ async def test_a12_a_server_that_is_killed_takes_no_result_along(
             await osb_provider.engine.find(box.handle)
         with pytest.raises((CreateFailed, PrerequisiteError)):
             await osb_provider.create(SandboxSpec())
+        with pytest.raises(PrerequisiteError):
+            await osb_provider.ping()
         name = await box.start("sleep 1; echo after")
     finally:
         osb_server.start()

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
-from anyio.abc import SocketStream
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from swe_sdk.checkpoint.codes import refuse
 from swe_sdk.errors import SandboxError
 from swe_sdk.server.control.workers.link import MAX_FRAME_BYTES, Link, framed, frames
+from swe_sdk.server.control.workers.unix import UnixStream, connected, listening, serve
 from tests.checkpoint.house import refused
 
 json_values = st.recursive(
@@ -60,10 +63,10 @@ def test_garbage_ends_the_connection_and_nothing_else(data: bytes) -> None:
 
 
 @asynccontextmanager
-async def pair(asked: Any = None, told: Any = None) -> AsyncIterator[tuple[Link, Link, SocketStream]]:
+async def pair(asked: Any = None, told: Any = None) -> AsyncIterator[tuple[Link, Link, UnixStream]]:
     """Two ends; the second answers by ``asked`` and ``told``."""
     one, two = socket.socketpair()
-    ours, theirs = await SocketStream.from_socket(one), await SocketStream.from_socket(two)
+    ours, theirs = UnixStream(one), UnixStream(two)
 
     async def nothing(_name: str, _body: Any) -> None:
         raise AssertionError
@@ -148,3 +151,32 @@ def test_what_was_asked_fails_when_the_other_side_goes() -> None:
             link.tell("to nobody")
 
     anyio.run(main)
+
+
+@pytest.mark.parametrize("waits", ["for bytes", "for a connection"])
+def test_who_is_cancelled_as_something_arrives_leaves_no_complaint(waits: str, tmp_path: Path) -> None:
+    """Both in one turn of the event loop, which tells of what its callbacks raise, and nobody else does."""
+    said: list[str] = []
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _loop, context: said.append(str(context["message"])))
+        with listening(tmp_path / "socket") as listener:
+            ours = connected(tmp_path / "socket")
+            theirs = UnixStream(listener.accept()[0])
+            async with anyio.create_task_group() as tasks:
+                if waits == "for bytes":
+                    tasks.start_soon(theirs.receive)
+                else:
+                    tasks.start_soon(serve, listener, UnixStream.aclose)
+                await anyio.sleep(0.05)
+                loop.call_soon(tasks.cancel_scope.cancel)
+                if waits == "for bytes":
+                    ours._sock.send(b"x")
+                else:
+                    await connected(tmp_path / "socket").aclose()
+            await ours.aclose()
+            await theirs.aclose()
+
+    anyio.run(main)
+    assert said == []

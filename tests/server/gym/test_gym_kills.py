@@ -63,6 +63,8 @@ def test_a_killed_agent_server(three: Three) -> None:
     mask = mask_of(post)
     assert (mask["kind"], mask["stage"], mask["retryable"]) == ("lost_worker", "agent", True)
     assert "the agent server" in mask["reason"]
+    evidence = post.result()["result"]["verification"]["outcome"]["evidence"]
+    assert "agent" not in evidence, "nobody knows how it would have ended"
     assert boxes_of(three.home) == [], "the resources session was closed with the episode"
 
 

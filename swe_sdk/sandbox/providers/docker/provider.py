@@ -97,6 +97,11 @@ class DockerProvider:
             self._health = await probing.probe(self)
         return self._health
 
+    async def ping(self) -> None:
+        """See :meth:`swe_sdk.sandbox.contract.SupportsPing.ping`."""
+        if self._is_open:
+            await self.engine.call("answer", lambda api: api.ping(), abandon=True)
+
     # -- boxes ------------------------------------------------------------------------------------------------------
 
     async def create(self, spec: SandboxSpec) -> Box:

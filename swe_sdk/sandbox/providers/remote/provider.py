@@ -103,6 +103,11 @@ class RemoteProvider:
             self._health = await self._probe()
         return self._health
 
+    async def ping(self) -> None:
+        """See :meth:`swe_sdk.sandbox.contract.SupportsPing.ping`."""
+        if self._is_open:
+            await self.engine.introduce()
+
     async def _probe(self) -> ProviderHealth:
         details: dict[str, str] = {}
         try:

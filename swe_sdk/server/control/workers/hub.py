@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import anyio
 from anyio import to_thread
-from anyio.abc import SocketListener, SocketStream
 from pydantic import TypeAdapter
 
 from swe_sdk.checkpoint import messages, store
@@ -30,6 +29,7 @@ from swe_sdk.server.control.workers.placement import place
 from swe_sdk.server.control.workers.places import Places
 from swe_sdk.server.control.workers.sessions import SessionBook
 from swe_sdk.server.control.workers.statuses import joint_extras
+from swe_sdk.server.control.workers.unix import UnixStream, listening, serve
 
 EXPECTED_S = 10.0
 """How long a restore waits for workers that are still to come, before it goes on with those that are there."""
@@ -72,11 +72,11 @@ class WorkersParticipant(BaseParticipant[CheckpointRecord]):
         # under another name until it listens: who finds a socket where nobody does takes it for one that is left over
         new = self.socket_path.with_name(f"{self.socket_path.name}.new")
         new.unlink(missing_ok=True)
-        listener = await anyio.create_unix_listener(new, mode=0o600)
+        listener = listening(new)
         new.replace(self.socket_path)
         await super().__aenter__()
         assert self._tasks is not None
-        self._tasks.start_soon(self._listen, listener)
+        self._tasks.start_soon(serve, listener, self._serve_worker)
         return self
 
     async def __aexit__(self, *raised: Any) -> None:
@@ -85,11 +85,7 @@ class WorkersParticipant(BaseParticipant[CheckpointRecord]):
 
     # -- workers ----------------------------------------------------------------------------------------------------
 
-    async def _listen(self, listener: SocketListener) -> None:
-        async with listener:
-            await listener.serve(self._serve_worker)
-
-    async def _serve_worker(self, stream: SocketStream) -> None:
+    async def _serve_worker(self, stream: UnixStream) -> None:
         seat = Seat()
 
         async def asked(name: str, body: Any) -> Any:

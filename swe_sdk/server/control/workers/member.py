@@ -20,6 +20,7 @@ from swe_sdk.checkpoint.records import EpisodeRecord
 from swe_sdk.model.ids import new_id
 from swe_sdk.server.control.forwarding import ForwardingParticipant
 from swe_sdk.server.control.workers.link import Link
+from swe_sdk.server.control.workers.unix import UnixStream, connected
 
 JOIN_S = 30.0
 _EPISODES = TypeAdapter(tuple[EpisodeId, ...])
@@ -81,11 +82,11 @@ class Member:
         if self._is_lost:
             raise _lost()
 
-    async def _connected(self) -> Any:
+    async def _connected(self) -> UnixStream:
         with anyio.move_on_after(JOIN_S):
             while True:
                 try:
-                    return await anyio.connect_unix(self._socket_path)
+                    return connected(self._socket_path)
                 except OSError:
                     await anyio.sleep(0.05)
         raise refuse("checkpoint_coordinator_unavailable", f"nobody listens at {self._socket_path}")
