@@ -12,6 +12,7 @@ from anyio import to_thread
 from anyio.abc import TaskGroup
 
 _CHUNK_BYTES = 1 << 16
+_PAUSE_S = 0.05
 _MOST_CONNECTIONS = 64
 """Out of one sandbox at once; more are closed: each is two descriptors of this process."""
 
@@ -36,8 +37,9 @@ async def _accept(
         await anyio.wait_readable(listener)
         try:
             inside, _address = listener.accept()
-        except OSError:
-            continue  # it was there, and has left again
+        except OSError:  # it was there, and has left again; or we have no descriptor for it, which lasts
+            await anyio.sleep(_PAUSE_S)
+            continue
         tasks.start_soon(_serve, inside, target, limiter)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -180,3 +182,33 @@ def test_who_is_cancelled_as_something_arrives_leaves_no_complaint(waits: str, t
 
     anyio.run(main)
     assert said == []
+
+
+def test_a_listener_without_descriptors_waits_for_some_and_costs_nothing(tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    async def main() -> float:
+        served = anyio.Event()
+
+        async def handler(stream: UnixStream) -> None:
+            served.set()
+            await stream.aclose()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(serve, listening(tmp_path / "socket"), handler)
+            with socket.socket(socket.AF_UNIX) as client:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+                try:
+                    client.connect(str(tmp_path / "socket"))
+                    began = time.process_time()
+                    await anyio.sleep(1.0)
+                    spent_s = time.process_time() - began
+                    assert not served.is_set()
+                finally:
+                    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+                with anyio.fail_after(10):
+                    await served.wait()
+            tasks.cancel_scope.cancel()
+        return spent_s
+
+    assert anyio.run(main) < 0.3

@@ -17,6 +17,7 @@ from anyio.abc import ByteStream
 from swe_sdk.sandbox.waiting import readable, writable
 
 _BACKLOG = 1024
+_PAUSE_S = 0.05
 
 
 class UnixStream(ByteStream):
@@ -102,6 +103,7 @@ async def serve(listener: socket.socket, handler: Callable[[UnixStream], Corouti
                 await readable(listener)
                 try:
                     sock, _address = listener.accept()
-                except OSError:
-                    continue  # who was there has left again
+                except OSError:  # who was there has left again; or we have no descriptor for it, which lasts
+                    await anyio.sleep(_PAUSE_S)
+                    continue
                 tasks.start_soon(handler, UnixStream(sock))
