@@ -64,6 +64,11 @@ def test_garbage_ends_the_connection_and_nothing_else(data: bytes) -> None:
     assert anyio.run(_all, too_large, 7) == []
 
 
+def test_a_frame_that_is_too_deep_ends_the_connection_and_nothing_else() -> None:
+    deep = b"[" * 100_000
+    assert anyio.run(_all, framed(1) + len(deep).to_bytes(4, "big") + deep, 1 << 16) == [1]
+
+
 @asynccontextmanager
 async def pair(asked: Any = None, told: Any = None) -> AsyncIterator[tuple[Link, Link, UnixStream]]:
     """Two ends; the second answers by ``asked`` and ``told``."""
@@ -151,6 +156,30 @@ def test_what_was_asked_fails_when_the_other_side_goes() -> None:
             with refused("checkpoint_coordinator_unavailable"):
                 await link.ask("anything")
             link.tell("to nobody")
+
+    anyio.run(main)
+
+
+@pytest.mark.parametrize("value", [5, None, [1], "tell", {}, {"tell": "it"}, {"ask": 1}, {"answer": [1]}])
+def test_who_is_not_understood_loses_its_own_connection_and_no_other(value: Any, tmp_path: Path) -> None:
+    async def asked(_name: str, body: Any) -> Any:
+        return body
+
+    async def handler(stream: UnixStream) -> None:
+        await Link(stream, asked=asked, told=lambda _name, _body: None).run()
+
+    async def main() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(serve, listening(tmp_path / "socket"), handler)
+            good = Link(connected(tmp_path / "socket"), asked=asked, told=lambda _name, _body: None)
+            tasks.start_soon(good.run)
+            bad = connected(tmp_path / "socket")
+            await bad.send(framed(value))
+            with anyio.fail_after(5), pytest.raises(anyio.EndOfStream):
+                await bad.receive()
+            await bad.aclose()
+            assert await good.ask("still", "there") == "there"
+            tasks.cancel_scope.cancel()
 
     anyio.run(main)
 

@@ -100,7 +100,7 @@ class DockerProvider:
     async def ping(self) -> None:
         """See :meth:`swe_sdk.sandbox.contract.SupportsPing.ping`."""
         if self._is_open:
-            await self.engine.call("answer", lambda api: api.ping(), abandon=True)
+            await self.engine.call("say that it is there", lambda api: api.ping(), abandon=True)
 
     # -- boxes ------------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ A frame is four bytes of length, most significant first, and so many bytes of JS
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from itertools import count
 from typing import Any
@@ -24,6 +25,7 @@ _OUTBOX = 100_000
 """Frames that may wait for a slow reader; beyond that it is given up."""
 Asked = Callable[[str, Any], Awaitable[Any]]
 Told = Callable[[str, Any], None]
+_log = logging.getLogger("swe_sdk.checkpoint")
 
 
 def framed(value: Any) -> bytes:
@@ -43,7 +45,9 @@ async def frames(stream: ByteReceiveStream) -> AsyncIterator[Any]:
             if size > MAX_FRAME_BYTES:
                 return
             yield json.loads(await buffered.receive_exactly(size))
-    except (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError, anyio.ClosedResourceError, ValueError):
+    except (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError, anyio.ClosedResourceError):
+        return
+    except (ValueError, RecursionError):
         return
 
 
@@ -61,13 +65,12 @@ class Link:
         self._is_over = False
 
     async def run(self) -> None:
-        """Until the other side is gone, or :meth:`close`; then what was asked fails."""
+        """Until the other side is gone or not understood, or :meth:`close`; then what was asked fails."""
         try:
             with self._scope:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._write)
-                    async for frame in frames(self._stream):
-                        self._handle(frame, tasks)
+                    await self._read(tasks)
                     tasks.cancel_scope.cancel()
         finally:
             self.close()
@@ -118,6 +121,14 @@ class Link:
                 await self._stream.send(data)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             return  # the reading side hears of the end as well
+
+    async def _read(self, tasks: TaskGroup) -> None:
+        async for frame in frames(self._stream):
+            try:
+                self._handle(frame, tasks)
+            except Exception:  # noqa: BLE001  whatever it is, the others of this process go on
+                _log.exception("a connection of a worker and its coordinator is closed: what came cannot be handled")
+                return
 
     def _handle(self, frame: Any, tasks: TaskGroup) -> None:
         if "tell" in frame:
