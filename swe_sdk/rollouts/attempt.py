@@ -183,7 +183,9 @@ async def _verify(course: Course) -> Outcome:
     cap_s = job.settings.verify_timeout_s
     slot, verifier = None, shared.verifier
     if isinstance(verifier, LocalVerifier):
-        verifier = verifier.for_attempt(shared.journal, job.rollout_id, course.diary.attempt)
+        verifier = verifier.for_attempt(
+            shared.journal, job.rollout_id, course.diary.attempt, on_progress=shared.on_progress
+        )
         slot = await shared.admission.box(job.rollout_id)
     try:
         async with course.within("verify"):

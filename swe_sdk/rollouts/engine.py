@@ -125,6 +125,7 @@ async def shared_by_run(
             admission=Admission(AdmissionLimits(creates=limits.creates, boxes=limits.boxes, execs=None)),
             lives=live if live is not None else LiveRollouts(),
             clock=clock,
+            on_progress=on_progress,
         )
     finally:
         forgetting.close()

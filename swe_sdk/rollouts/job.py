@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from swe_sdk.agents.contract import Agent
@@ -34,6 +35,7 @@ class Shared:
     admission: Admission
     lives: LiveRollouts
     clock: Clock
+    on_progress: Callable[[str], None] | None = None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from swe_sdk.grading.sink import OutcomeSink
@@ -30,12 +31,22 @@ class LocalVerifier:
     """Further grades after a mask that is worth one; the agent does not start over for it."""
     results: OutcomeSink | None = None
     """Where logs and outcomes are kept; None = nowhere."""
+    on_progress: Callable[[str], None] | None = None
+    """Hears of builds, and of an engine that is waited for; None = whom the run tells."""
 
-    def for_attempt(self, journal: EventSink, rollout_id: str, attempt: int) -> LocalVerifier:
+    def for_attempt(
+        self,
+        journal: EventSink,
+        rollout_id: str,
+        attempt: int,
+        *,
+        on_progress: Callable[[str], None] | None = None,
+    ) -> LocalVerifier:
         """The same, with its logs among the files of an attempt, where there is a run that keeps files."""
+        mine = self if on_progress is None or self.on_progress else replace(self, on_progress=on_progress)
         if self.results is not None or not isinstance(journal, RunWriter):
-            return self
-        return replace(self, results=_AttemptFiles(journal, rollout_id, attempt))
+            return mine
+        return replace(mine, results=_AttemptFiles(journal, rollout_id, attempt))
 
     async def verify(self, task: Task, patch: Patch, *, deadline_s: float) -> Outcome:
         """What ``patch`` is worth; never raises but for arguments that make no sense and cancellation."""
@@ -49,6 +60,7 @@ class LocalVerifier:
             build_timeout_s=min(self.build_timeout_s, deadline_s),
             retries=self.retries,
             results=self.results,
+            on_progress=self.on_progress,
         )
 
 

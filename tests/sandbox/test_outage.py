@@ -9,9 +9,12 @@ import anyio
 import pytest
 
 from swe_sdk.errors import ProviderUnavailable
+from swe_sdk.rollouts.engine import run_rollout
+from swe_sdk.rollouts.verifier import LocalVerifier
 from swe_sdk.sandbox import outage
 from swe_sdk.sandbox.outage import outlast_outage
 from swe_sdk.testing import FakeProvider
+from tests.rollouts.world import QUICK, answer, make_task, play
 
 pytestmark = pytest.mark.anyio
 
@@ -20,7 +23,7 @@ class Pinged(FakeProvider):
     """Asked for a sign of life, it does what a test says."""
 
     def __init__(self, does: Callable[[], Awaitable[None]]) -> None:
-        super().__init__()
+        super().__init__(handler=play)
         self._does = does
         self.pings = 0
 
@@ -60,3 +63,20 @@ async def test_one_that_hangs_is_told_of_long_before_its_ping_is_given_up(monkey
         await outlast_outage(provider, on_progress=said.append)
     assert [line.partition(",")[0].partition(" ")[2] for line in said] == ["does not answer", "answers again"]
     assert provider.pings == 1
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+async def test_a_run_hears_of_an_engine_that_goes_while_a_patch_waits_to_be_verified(chosen: bool) -> None:
+    async def ping() -> None:
+        if provider.pings == 2:
+            raise ProviderUnavailable("gone")
+
+    provider, said = Pinged(ping), list[str]()
+    verifier = LocalVerifier(provider=provider) if chosen else None
+    settings = QUICK.model_copy(update={"verify_timeout_s": 10.0})
+    await run_rollout(
+        make_task(), answer(), provider=provider, settings=settings, verifier=verifier, on_progress=said.append
+    )
+    assert provider.pings > 2
+    told = [line for line in said if "answer" in line]
+    assert [line.partition(",")[0] for line in told] == ["fake does not answer", "fake answers again"]
