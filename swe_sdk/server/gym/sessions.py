@@ -15,7 +15,7 @@ from swe_sdk.checkpoint.codes import refuse
 from swe_sdk.checkpoint.messages import EpisodeId
 from swe_sdk.checkpoint.participants.resources import ResourcesParticipant
 from swe_sdk.checkpoint.participants.sessions import ClosedSessions
-from swe_sdk.errors import CheckpointError, SweError
+from swe_sdk.errors import CheckpointError, SandboxClosed, SweError
 from swe_sdk.model.ids import content_key, safe_name
 from swe_sdk.model.task import Task
 from swe_sdk.rollouts.environments import RunEnvironments
@@ -68,7 +68,7 @@ class Sessions:
         self._environments = RunEnvironments(provider, build_timeout_s=build_timeout_s, scrub=True)
         self._closed = ClosedSessions()
         self._seeding: dict[str, anyio.Lock] = {}
-        self._making = 0
+        self._makings: set[anyio.CancelScope] = set()
 
     def __iter__(self) -> Iterator[Session]:
         return iter(list(self._boxes.known.values()))
@@ -143,14 +143,18 @@ class Sessions:
 
     @contextmanager
     def _room_for_one(self) -> Iterator[None]:
-        """While a session is made; ``TooBusy`` where there are, or are to be, as many as there may be."""
-        if len(self._boxes.known) + self._making >= self._settings.sessions:
+        """While a session is made; ``TooBusy`` where there are, or are to be, as many as there may be, and
+        ``SandboxClosed`` where all are closed before it is there."""
+        if len(self._boxes.known) + len(self._makings) >= self._settings.sessions:
             raise TooBusy("sessions", _LATER_S)
-        self._making += 1
-        try:
-            yield
-        finally:
-            self._making -= 1
+        with anyio.CancelScope() as scope:
+            self._makings.add(scope)
+            try:
+                yield
+            finally:
+                self._makings.discard(scope)
+        if scope.cancelled_caught:
+            raise SandboxClosed("the server stops, and the session is not made any more")
 
     async def _lend(self, session_id: str, episode_id: EpisodeId, task: Task) -> LentEnvironment:
         lent = await self._environments.get(task.environment)
@@ -270,7 +274,9 @@ class Sessions:
         await self.participant.changes.until(lambda: not self._boxes.known)
 
     async def aclose(self) -> None:
-        """Close all of them."""
+        """Close all of them, and make none any more of those that are being made."""
+        for scope in self._makings:
+            scope.cancel()
         for session in self:
             await self._close_left(session)
 
