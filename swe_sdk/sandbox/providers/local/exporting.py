@@ -30,6 +30,7 @@ _PACK = ("tar", "--create", "--format=posix", "--sparse", *_KEEPING)
 _FULL = ("No space left", "quota exceeded", "Wrote only")
 """How tar says it, in the language that it is asked to speak."""
 _ENV = {"PATH": os.defpath, "LC_ALL": "C"}
+_NAMESPACE = ("unshare", "--user", "--map-root-user")
 _UNPACK = ("tar", "--extract", "--same-owner", "--same-permissions", "--delay-directory-restore", *_KEEPING)
 
 
@@ -104,9 +105,18 @@ async def _import_layer(provider: LocalProvider, part: str, file: Path) -> None:
         await to_thread.run_sync(provider.store.place, path, part)
 
 
-def _as_root_of_layers() -> tuple[str, ...]:
-    """What a box has closed to all, its own user may not open outside: an ordinary user needs a user namespace."""
-    return () if os.geteuid() == 0 else ("unshare", "--user", "--map-root-user")
+async def _as_root_of_layers() -> tuple[str, ...]:
+    """What a box has closed to all, its own user may not open outside: an ordinary user needs a user namespace.
+
+    Where bubblewrap alone may make one, tar goes without, and fails for such files only.
+    """
+    if os.geteuid() == 0:
+        return ()
+    try:
+        tried = await anyio.run_process([*_NAMESPACE, "true"], check=False, env=_ENV)
+    except OSError:
+        return ()
+    return () if tried.returncode else _NAMESPACE
 
 
 async def _tar(
@@ -115,7 +125,7 @@ async def _tar(
     """Run tar to its end; it is killed where nobody waits for it any more."""
     try:
         process = await anyio.open_process(
-            [*_as_root_of_layers(), *command], stdin=source, stdout=output, stderr=subprocess.PIPE, env=_ENV
+            [*await _as_root_of_layers(), *command], stdin=source, stdout=output, stderr=subprocess.PIPE, env=_ENV
         )
     except OSError as error:
         raise CapabilityMissing(f"snapshots are copied by GNU tar: {error}", remedy="install tar") from error
