@@ -28,6 +28,20 @@ def test_a_rollout_has_its_worker_until_the_last_of_its_sessions_there_ends() ->
     assert told.ask("r", 2, "b") == "b"
 
 
+def test_what_was_lost_stays_lost_when_the_worker_of_a_later_attempt_goes_as_well() -> None:
+    told = Coordinator()
+    for attempt, worker in enumerate("ab"):
+        assert told.ask("r", attempt, worker) == worker
+        told.begin(worker, f"s-{attempt}", "r", attempt)
+        if worker == "b":
+            told.end("b", "s-1")
+        told.workers.append("c")
+        told.leave(worker)
+    assert told.ask("r", 0, "c") is None, "it was lost with a"
+    assert told.ask("r", 1, "c") == "c", "its session had ended"
+    assert told.ask("r", 0, "c") is None
+
+
 class Coordinator:
     """What the coordinator keeps, and does with what it is told; two workers."""
 

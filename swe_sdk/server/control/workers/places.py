@@ -89,8 +89,11 @@ class Places:
     def left(self, worker: str, now: float) -> None:
         """A worker is gone, and all that it had; which is remembered from now on."""
         for rollout, place in list(self._places.items()):
-            if place.worker == worker and place.is_over:
+            if place.worker == worker and place.is_over and place.lost < 0:
                 del self._places[rollout]
+            elif place.worker == worker and place.is_over:
+                self._places[rollout] = _Place("", place.lost, now)
+                self._places.move_to_end(rollout)
             elif place.worker == worker:
                 place.worker, place.has_session, place.used_at = "", False, now
                 place.attempt += place.is_restored
