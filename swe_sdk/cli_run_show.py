@@ -15,7 +15,7 @@ from swe_sdk.runs.rollout import Rollout
 from swe_sdk.runs.run import Run
 from swe_sdk.shown import neutral
 from swe_sdk.store.rows import RunRow
-from swe_sdk.store.standing import word_of
+from swe_sdk.store.standing import CUT_OFF, word_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,10 +34,12 @@ def show_run(run: Run, rollouts: Sequence[Rollout] | None = None) -> None:
     metrics = run.metrics
     _say(screen, f"\n{metrics.summary}\n{metrics.pass_at_1}")
     for stage in metrics.stages:
-        _say(screen, f"  {stage.stage:<13}{stage.mean_s:8.2f} s a rollout, {stage.max_s:.2f} s at most")
+        _say(screen, f"  {stage.stage:<13}{stage.mean_s:8.2f} s on average, {stage.max_s:.2f} s at most")
     _say(screen, f"run: {run.path}")
     if not run.finished:
-        _say(screen, f"not finished: go on with  swe-sdk resume {shlex.quote(str(run.path))}")
+        command = f"swe-sdk resume {shlex.quote(str(run.path))}"
+        plan = run.plan
+        _say(screen, f"not finished: go on with  {plan.ways_on(run.path) if plan and plan.given else command}")
 
 
 def show_rollout(rollout: Rollout, *, steps: bool = False) -> None:
@@ -45,8 +47,10 @@ def show_rollout(rollout: Rollout, *, steps: bool = False) -> None:
     screen = console()
     _say(screen, rollout.line)
     table = make_table("attempt", "stage", "seconds", "ended")
+    ends = rollout.attempts_end
     for stage in rollout.stages:
-        ended = "well" if stage.ok else stage.message or ("" if stage.ended_at else "cut off, or going on")
+        unended = "going on" if ends.get(stage.attempt) is None else CUT_OFF
+        ended = "well" if stage.ok else stage.message or ("" if stage.ended_at else unended)
         seconds = "" if stage.seconds is None else f"{stage.seconds:.2f}"
         table.add_row(str(stage.attempt), plain(stage.stage), seconds, plain(ended))
     screen.print(table)

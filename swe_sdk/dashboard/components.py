@@ -115,9 +115,14 @@ def _drawn(amount: float) -> float:
 
 
 def budget_bar(total_s: float | None, spent_s: float, parked_s: float = 0.0) -> Html:
-    """What of a budget is spent and left, and how long it was parked beside it (which is not charged)."""
-    left = max(0.0, total_s - spent_s) if total_s is not None else 0.0
-    parts = [("budget", "spent", spent_s), ("budget", "remaining", left), ("budget", "parked", parked_s)]
+    """What of a budget is spent and left, and how long it was parked beside it (which is not charged).
+
+    Without a limit there is nothing to draw: a full bar would look like one that is spent.
+    """
+    parts: list[tuple[str, str, float]] = []
+    if total_s is not None:
+        left = max(0.0, total_s - spent_s)
+        parts = [("budget", "spent", spent_s), ("budget", "remaining", left), ("budget", "parked", parked_s)]
     words = f"{seconds(spent_s)} spent" + (f" of {seconds(total_s)}" if total_s is not None else ", no limit")
     parked = f", parked {seconds(parked_s)}" if parked_s else ""
     return el("span", bar(parts, label=words + parked), cls="budget", title=words + parked)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shlex
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -162,8 +161,7 @@ class Ending:
         if reason != "finished":
             why = f" ({message})" if message else ""
             count = f"{self._done} of {self._order.total} rollouts are finished, and kept"
-            path = str(self._writer.path)
-            ways = f"swe.resume({path!r}), or: swe-sdk resume {shlex.quote(path)}"
+            ways = self._order.setup.plan.ways_on(self._writer.path)
             _log.warning("%s%s: %s. Go on with %s", reason, why, count, ways)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shlex
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -47,6 +48,13 @@ class RunPlan(Record):
     def policy(self) -> Policy:
         """What failures mean in this run."""
         return PolicyRef(name=self.config.policy, lines=self.policy_lines).policy()
+
+    def ways_on(self, path: Path) -> str:
+        """How to go on with a run there: what was handed over as an object, no command line can hand over again."""
+        if self.given:
+            again = "".join(f", {what}=..." for what in self.given)
+            return f"swe.resume({str(path)!r}{again})"
+        return f"swe.resume({str(path)!r}), or: swe-sdk resume {shlex.quote(str(path))}"
 
 
 def never_began(run_dir: Path) -> bool:

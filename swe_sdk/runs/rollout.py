@@ -15,7 +15,7 @@ from swe_sdk.shown import Shown, one_line
 from swe_sdk.store.filters import RolloutFilter
 from swe_sdk.store.index import RunIndex
 from swe_sdk.store.rows import AttemptRow, MaskRow, ModelCallRow, RolloutRow, StageRow, StepRow
-from swe_sdk.store.standing import GOING_ON, word_of
+from swe_sdk.store.standing import GOING_ON, attempts_end, word_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,6 +126,11 @@ class Rollout(Shown):
     def attempts(self) -> list[AttemptRow]:
         """All tries, the first one first."""
         return self._index.attempts(self.id, run=self.row.run)
+
+    @property
+    def attempts_end(self) -> dict[int, float | None]:
+        """When each try was over, by its number; at the latest, of one that was cut off; None of one that goes on."""
+        return attempts_end(self._index.run(self.row.run), self.row, self.attempts)
 
     @property
     def restart_reason(self) -> str:

@@ -147,7 +147,9 @@ class Sandbox(Shown):
         """The provider's own object, whose methods are awaited. ``SandboxClosed`` unless it is open."""
         if self._box is None or self._is_closed:
             state = "closed" if self._is_closed else "not open yet"
-            raise SandboxClosed(f"the sandbox is {state}", remedy="use it within `with Sandbox(...) as box:`")
+            within = "use it within `with Sandbox(...) as box:`"
+            remedy = within if self._is_closed else f"{within}, or call start() and, when you are done, close()"
+            raise SandboxClosed(f"the sandbox is {state}", remedy=remedy)
         return self._box
 
     @property

@@ -304,6 +304,16 @@ def test_a_box_of_this_process_is_there_and_goes(
     assert page.evaluate("window.evil") is None
 
 
+@pytest.mark.parametrize("view", ["runs", "rollouts", "masks", "budgets", "checkpoints", "retention"])
+def test_a_phone_scrolls_no_page_sideways(served: Served, open_page: Opened, view: str) -> None:
+    page = open_page(served.at(f"view={view}"), width=400)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.evaluate(
+        "[...document.querySelectorAll('.card > header h2')].every("
+        "h => h.getBoundingClientRect().right <= h.closest('.card').getBoundingClientRect().right)"
+    )
+
+
 @pytest.mark.parametrize("width", [1280, 1920])
 def test_nothing_is_wider_than_the_window(
     served: Served, open_page: Opened, index: RunIndex, store: tuple[Path, MadeUp], width: int

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.made_up_store import write_store
-from swe_sdk.dashboard.components import bar
+from swe_sdk.dashboard.components import bar, budget_bar
 from swe_sdk.dashboard.escape import Html, cut, el, plain, text
 from swe_sdk.dashboard.hub import Hub
 from swe_sdk.dashboard.rollout.proof import LogText
@@ -153,6 +153,25 @@ def test_a_proof_is_of_this_test_and_of_no_longer_name() -> None:
     )
     assert LogText(_LOG, first_line=100).proof("b::test_one_more", "PASSED").lines[0][0] == 102, "by its last part"
     assert LogText(_LOG).proof("a/test_x.py::test_none", "MISSING").lines == ()
+
+
+def test_a_proof_of_a_long_failure_has_its_errors_and_nothing_of_the_next() -> None:
+    source = b"".join(b"    source %d\n" % n for n in range(40))
+    log = (
+        b"___ test_one ___\n"
+        + source
+        + b">       assert 1 == 2\nE       assert 1 == 2\n\n___ test_two ___\nE       no\n"
+    )
+    block = LogText(log).proof("a.py::test_one", "FAILED").block
+    assert len(block) == 14
+    assert block[0] == (0, "___ test_one ___")
+    assert block[-1] == (42, "E       assert 1 == 2")
+
+
+def test_a_bar_of_a_budget_without_a_limit_is_empty() -> None:
+    assert "<rect" not in budget_bar(None, 5.0, 1.0)
+    assert "5.0 s spent, no limit" in budget_bar(None, 5.0)
+    assert budget_bar(10.0, 5.0).count("<rect") == 2
 
 
 @pytest.mark.parametrize(

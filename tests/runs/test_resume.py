@@ -16,6 +16,7 @@ from swe_sdk.errors import CreateFailed, InputError
 from swe_sdk.model.task import Task
 from swe_sdk.recipes.taskset import TaskSet
 from swe_sdk.rollouts.result import RolloutResult
+from swe_sdk.runs.folder import RunPlan
 from swe_sdk.runs.lock import held_run
 from swe_sdk.runs.run import Run
 from swe_sdk.sandbox.providers.local.provider import LocalProvider
@@ -37,13 +38,19 @@ async def stopped_after_one(provider: LocalProvider, tasks: TaskSet, path: Path,
     assert scope.cancelled_caught
 
 
+def test_what_was_named_goes_on_by_a_command() -> None:
+    plan = RunPlan.model_construct()
+    assert plan.ways_on(Path("/a b")) == "swe.resume('/a b'), or: swe-sdk resume '/a b'"
+
+
 async def test_a_stopped_run_goes_on_where_it_was(
     local_provider: LocalProvider, tasks: TaskSet, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "run"
     with caplog.at_level(logging.WARNING):
         await stopped_after_one(local_provider, tasks, path, tests_timeout_s=77)
-    assert f"swe-sdk resume {path}" in caplog.text
+    assert f"Go on with swe.resume({str(path)!r}, provider=...)" in caplog.text
+    assert "swe-sdk resume" not in caplog.text, "it could not hand the provider over"
     assert local_provider.boxes == {}, "every sandbox is closed"
     with await aio.open_run(path) as before:
         assert (before.row.end_reason, before.finished) == ("stopped", False)

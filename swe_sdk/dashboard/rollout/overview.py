@@ -14,7 +14,7 @@ from swe_sdk.dashboard.state import State
 from swe_sdk.errors import SweError
 from swe_sdk.model.outcome import Mask, Outcome
 from swe_sdk.store.rows import AttemptRow
-from swe_sdk.store.standing import CUT_OFF, is_over, word_of
+from swe_sdk.store.standing import CUT_OFF, is_over
 
 _STEPS = 400
 _TAIL_LINES = 12
@@ -76,7 +76,8 @@ def _timeline(subject: Subject) -> Html:
     stages = context.index.stages(row.rollout_id, run=row.run)
     steps = context.index.steps(row.rollout_id, run=row.run, attempt=subject.attempt, limit=_STEPS).rows
     times = [step.at for step in steps]
-    drawn = timeline(subject.attempts, stages, times, subject.attempt, context.now)
+    attempts = [each.model_copy(update={"ended_at": subject.ends[each.attempt]}) for each in subject.attempts]
+    drawn = timeline(attempts, stages, times, subject.attempt, context.now)
     return drawn or el("p", "It waits for its turn: nothing has begun.", cls="dim")
 
 
@@ -149,7 +150,7 @@ def _grade_seconds(timings_s: dict[str, float]) -> Html | None:
 def _budget(subject: Subject) -> Html:
     row = subject.row
     left = None if row.total_s is None else max(0.0, row.total_s - row.spent_s)
-    parts = [("budget", "spent", row.spent_s), ("budget", "remaining", left or 0.0)]
+    parts = [] if left is None else [("budget", "spent", row.spent_s), ("budget", "remaining", left)]
     waits = [("budget", "parked", row.parked_s), ("budget", "queued", row.queued_s)]
     waited_s = row.parked_s + row.queued_s
     limit = "no limit" if row.total_s is None else seconds(row.total_s)
@@ -212,12 +213,14 @@ def _attempts(subject: Subject) -> Html:
     columns: list[Column[AttemptRow]] = [
         Column("attempt", lambda row: str(row.attempt)),
         Column("came to", lambda row: _came_to(subject, row)),
-        Column("ended", lambda row: cut(row.end_reason or ("" if row.ended_at else "not yet"), 40)),
+        Column(
+            "ended", lambda row: cut(row.end_reason or ("not yet" if subject.ends[row.attempt] is None else ""), 40)
+        ),
         Column("what it said", lambda row: cut(row.message, 200), cls="grow"),
         Column("from", lambda row: _restored(subject, row), cls="narrow"),
         Column("provider", lambda row: cut(row.provider, 20)),
         Column("steps", lambda row: count(row.steps), cls="num"),
-        Column("took", lambda row: _took(row), cls="num"),
+        Column("took", lambda row: _took(row, subject.ends[row.attempt]), cls="num"),
     ]
     shown = table(
         subject.context,
@@ -239,7 +242,9 @@ def _came_to(subject: Subject, row: AttemptRow) -> Child:
         return pill("status", row.outcome)
     if row.ended_at is not None:
         return None
-    return status_pill(word_of(subject.run, "parked" if row.is_parked else "running"))
+    if subject.ends[row.attempt] is not None:
+        return status_pill(CUT_OFF)
+    return status_pill("parked" if row.is_parked else "running")
 
 
 def _restored(subject: Subject, row: AttemptRow) -> Child:
@@ -250,7 +255,9 @@ def _restored(subject: Subject, row: AttemptRow) -> Child:
     return el("a", f"{cut(row.restored_from, 40)}{place}", href=f"?{target.query}", title=row.restored_from)
 
 
-def _took(row: AttemptRow) -> Child:
+def _took(row: AttemptRow, end: float | None) -> Child:
     if row.started_at is None:
         return None
-    return since(row.started_at) if row.ended_at is None else seconds(row.ended_at - row.started_at)
+    if end is None:
+        return since(row.started_at)
+    return [el("span", "at most ", cls="dim") if row.ended_at is None else None, seconds(end - row.started_at)]

@@ -12,12 +12,16 @@ MOST_BYTES = 16 << 20
 """So much of a log is looked through: its end, where it is longer."""
 _MOST_LINES = 4
 _AROUND = 14
+_DEEP = 200
 _MOST_NAMING = 2000
 _MOST_TRIES = 20_000
 _LONGEST = 2000
 _CHUNK = 1 << 16
 _JOINS = ("_", "-")
 _HEAD = re.compile(r"_{3,}|FAIL|ERROR|---\s{0,4}FAIL|not ok|●|✗|✕")
+_NEXT = re.compile(r"_{3,} .* _{3,}$")
+_ERROR = re.compile(r"E {2,}\S")
+"""How pytest writes the head of the next failure, and what went wrong."""
 _WORDS = {
     "PASSED": ("passed", "ok", "pass", "success", "✓"),
     "FAILED": ("failed", "fail", "failure", "not ok", "✗", "✕"),
@@ -79,16 +83,20 @@ class LogText:
         return tuple((saying or lines)[-_MOST_LINES:])
 
     def _block(self, name: str, status: str) -> tuple[tuple[int, str], ...]:
-        """The head that frameworks put over a failure, and what follows."""
+        """The head that frameworks put over a failure, and what follows: of a long one its beginning and its errors."""
         if status not in ("FAILED", "ERROR"):
             return ()
         start = next((start for start in self._naming(name) if _HEAD.match(self._text, start)), None)
         found: list[tuple[int, str]] = []
-        while start is not None and len(found) < _AROUND:
-            found.append(self._line(start))
+        while start is not None and len(found) < _DEEP:
+            line = self._line(start)
+            if found and _NEXT.match(line[1]):
+                break
+            found.append(line)
             end = self._text.find("\n", start)
             start = end + 1 if end >= 0 else None
-        return tuple(found)
+        errors = [line for line in found[_AROUND:] if _ERROR.match(line[1])][:_MOST_LINES]
+        return tuple(found[: _AROUND - len(errors)] + errors)
 
     def _line(self, start: int) -> tuple[int, str]:
         """Its number and its text, the beginning of a long one."""

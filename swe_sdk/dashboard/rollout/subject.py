@@ -9,6 +9,7 @@ from swe_sdk.dashboard.context import Context
 from swe_sdk.model.outcome import Mask, Outcome
 from swe_sdk.store.filters import RolloutFilter
 from swe_sdk.store.rows import ArtifactRow, AttemptRow, RolloutRow, RunRow
+from swe_sdk.store.standing import attempts_end
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,11 @@ class Subject:
     def attempts(self) -> list[AttemptRow]:
         """All of them."""
         return self.context.index.attempts(self.row.rollout_id, run=self.row.run)
+
+    @cached_property
+    def ends(self) -> dict[int, float | None]:
+        """When each of them was over; None where it goes on."""
+        return attempts_end(self.run, self.row, self.attempts)
 
     @cached_property
     def outcome(self) -> Outcome | None:

@@ -28,12 +28,13 @@ from swe_sdk.dashboard.context import Context
 from swe_sdk.dashboard.escape import Child, Html, cut, el, join
 from swe_sdk.dashboard.forms import choice_field, clear_link, filter_form, search_field
 from swe_sdk.dashboard.parts.parked import parked_mark
-from swe_sdk.dashboard.show import DASH, ago, count, percent, pill, seconds
+from swe_sdk.dashboard.show import DASH, ago, colour_of, count, percent, pill, seconds
 from swe_sdk.dashboard.view import View
-from swe_sdk.notebook.palette import STATUS
+from swe_sdk.notebook.palette import ROLLOUT
 from swe_sdk.store.filters import RolloutFilter, SortColumn
 from swe_sdk.store.rows import RolloutRow
-from swe_sdk.store.sum_rows import RunBudget, UnderWay
+from swe_sdk.store.standing import CUT_OFF, GOING_ON, is_over
+from swe_sdk.store.sum_rows import BudgetBin, RunBudget, UnderWay
 
 _BINS = 21
 _SOON = 8
@@ -117,14 +118,17 @@ def _spread(context: Context, chosen: RolloutFilter) -> Html | None:
     by_bin: dict[int, Counter[str]] = {}
     for each in found:
         by_bin.setdefault(each.bin, Counter())[each.status] += each.rollouts
-    words = [status for status in STATUS if any(status in counts for counts in by_bin.values())]
+    for each in _cut_off(context, chosen):
+        by_bin[each.bin][each.status] -= each.rollouts
+        by_bin[each.bin][CUT_OFF] += each.rollouts
+    words = [word for word in ROLLOUT if any(counts[word] > 0 for counts in by_bin.values())]
     drawing = columns(
         [_bin(number, words, by_bin.get(number, Counter())) for number in range(_BINS)],
         label="rollouts by the share of their budget that is spent",
         key="budget-spread",
     )
     below = axis("nothing spent", "half", "all of it")
-    shown = [("status", word, STATUS[word].label) for word in words]
+    shown = [("status", colour_of(word), ROLLOUT[word].label) for word in words]
     number = sum(each.rollouts for each in found)
     return card(
         "How much of its budget a rollout has spent",
@@ -136,11 +140,24 @@ def _spread(context: Context, chosen: RolloutFilter) -> Html | None:
     )
 
 
+def _cut_off(context: Context, chosen: RolloutFilter) -> list[BudgetBin]:
+    """Those of them that were going on when their run ended."""
+    ended = tuple(row.run for row in context.runs if is_over(row) and any(row.counts.get(each) for each in GOING_ON))
+    words = tuple(word for word in GOING_ON if not chosen.status or word in chosen.status)
+    if not (ended and words):
+        return []
+    among = chosen.model_copy(update={"run": ended, "status": words})
+    return context.once(("cut off bins", among.model_dump_json()), lambda: context.index.budget_bins(among, bins=_BINS))
+
+
 def _bin(number: int, words: Sequence[str], counts: Counter[str]) -> Bar:
     step = 100 / (_BINS - 1)
     what = "all of it" if number == _BINS - 1 else f"{number * step:.0f} to {(number + 1) * step:.0f} %"
     told = ", ".join(f"{word} {counts[word]}" for word in words if counts[word])
-    return Bar([("status", word, counts[word]) for word in words], title=f"{what}: {counts.total()} rollouts ({told})")
+    return Bar(
+        [("status", colour_of(word), counts[word]) for word in words],
+        title=f"{what}: {counts.total()} rollouts ({told})",
+    )
 
 
 # -- who is about to run out -------------------------------------------------------------------------------------------
@@ -200,6 +217,8 @@ def _by_run(context: Context, found: Sequence[RunBudget]) -> Html | None:
 
 
 def _parts(each: RunBudget) -> Html:
+    if not each.limited:
+        return budget_bar(None, each.spent_s, each.parked_s)
     left = max(0.0, each.total_s - each.spent_s)
     return bar([("budget", "spent", each.spent_s), ("budget", "remaining", left), ("budget", "parked", each.parked_s)])
 

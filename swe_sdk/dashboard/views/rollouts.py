@@ -40,6 +40,7 @@ _CHOICES: tuple[tuple[GroupColumn, str, str], ...] = (
 """Column, how its menu is called, and the table of its colours."""
 _DEFAULT_SORT = "-updated_at"
 _CSV_PAGE = 2000
+_MOST_LINKED = 20
 _ALL_RUNS = "*"
 _STAGES: tuple[str, ...] = get_args(RolloutStage)
 
@@ -101,10 +102,32 @@ def _numbers(context: Context, groups: Sequence[GroupRow]) -> Html:
         ("unresolved", those("unresolved")),
         ("masked", [those("masked"), el("small", f" {percent(by_status.get('masked', 0), over)}")]),
         ("stopped", those("stopped")),
-        (CUT_OFF if all(map(is_over, context.runs)) else "under way", those(*GOING_ON)),
+        *_going_on(context, sum(by_status.get(each, 0) for each in GOING_ON)),
         ("queued", those("queued")),
     ]
     return el("section", stats(*pairs), cls="card")
+
+
+def _going_on(context: Context, number: int) -> list[tuple[str, Child]]:
+    """Those that go on, and apart from them those that did when their run ended."""
+    live: list[str] = []
+    ended: list[str] = []
+    for row in context.runs:
+        if any(row.counts.get(each) for each in GOING_ON):
+            (ended if is_over(row) else live).append(row.run)
+
+    def those(runs: Sequence[str], number: int) -> Child:
+        linked = number and len(runs) <= _MOST_LINKED
+        return context.link(count(number), status=GOING_ON, run=tuple(runs), cls="plain") if linked else count(number)
+
+    if not ended:
+        return [("under way", those(context.state.run, number))]
+    if not live:
+        return [(CUT_OFF, those(context.state.run, number))]
+    among = context.state.filter.model_copy(update={"run": tuple(live)})
+    groups = context.once(("of live runs", among.model_dump_json()), lambda: context.index.groups("status", among))
+    going = sum(group.rollouts for group in groups if group.value in GOING_ON)
+    return [("under way", those(live, going)), (CUT_OFF, those(ended, number - going))]
 
 
 def _filters(context: Context) -> Html:

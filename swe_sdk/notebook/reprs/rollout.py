@@ -48,10 +48,9 @@ def _lanes(rollout: Rollout) -> Lanes | None:
     began = [stage.started_at for stage in stages if stage.started_at is not None]
     if not began:
         return None
-    ends = {attempt.attempt: attempt.ended_at for attempt in rollout.attempts}
+    ends = rollout.attempts_end
     label = "attempt {0.attempt}: {0.stage}" if len(ends) > 1 else "{0.stage}"
     timed = [_timed(stage, ends.get(stage.attempt), rollout.row.updated_at) for stage in stages]
-    is_cut = rollout.word == CUT_OFF
     first, last = min(began), max(end for _start, end in timed)
     spans = (
         Span(
@@ -59,7 +58,7 @@ def _lanes(rollout: Rollout) -> Lanes | None:
             style_of(STAGE, stage.stage),
             start - first,
             end - start,
-            _ended(stage, is_cut or ends.get(stage.attempt) is not None),
+            _ended(stage, ends.get(stage.attempt) is not None),
             stage.seconds,
         )
         for stage, (start, end) in zip(stages, timed, strict=True)
