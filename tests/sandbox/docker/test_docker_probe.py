@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,12 +12,14 @@ from pathlib import Path
 from socketserver import ThreadingUnixStreamServer
 from typing import Any
 
+import anyio
 import pytest
 
 from swe_sdk.errors import ProviderUnavailable
 from swe_sdk.sandbox.contract import Limits, SandboxSpec
 from swe_sdk.sandbox.leases import LeaseBook
 from swe_sdk.sandbox.providers.docker.engine import Engine
+from swe_sdk.sandbox.providers.docker.failures import EngineSilent
 from swe_sdk.sandbox.providers.docker.provider import DockerProvider
 from tests.sandbox.docker.images import need_engine
 from tests.sandbox.docker.private_engine import LossyDoor
@@ -149,3 +152,14 @@ async def test_a_fork_of_this_process_has_none_of_its_boxes(docker_provider: Doc
     program = [*docker_provider.runtime().interpreter(), "-c", "print('still here')"]
     assert (await box.exec(program)).stdout == "still here\n"
     await box.close()
+
+
+async def test_an_engine_that_says_nothing_is_given_up_within_the_time_of_a_call(tmp_path: Path) -> None:
+    """Also by what may take half an hour once it is connected: everybody else waits for that connection."""
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(tmp_path / "silent.sock"))
+        silent.listen()
+        engine = Engine(f"unix://{tmp_path}/silent.sock", call_timeout_s=0.5)
+        with anyio.fail_after(20), pytest.raises(EngineSilent):
+            await engine.call("pull an image", lambda api: api.ping(), timeout_s=1800)
+        engine.close()

@@ -89,10 +89,13 @@ class Engine:
         from docker.utils import kwargs_from_env
 
         settings = {**kwargs_from_env(), "base_url": self.base_url}
-        client = docker.APIClient(**settings, version=OLDEST_API, timeout=timeout_s, max_pool_size=_POOL)
+        # others wait for us meanwhile, and an engine that hangs says nothing for as long as it may
+        connect_s = min(timeout_s, self._call_timeout_s)
+        client = docker.APIClient(**settings, version=OLDEST_API, timeout=connect_s, max_pool_size=_POOL)
         try:
             # what version="auto" does, which leaves a connection open where it fails
             client._version = str(client.version(api_version=False)["ApiVersion"])
+            client.timeout = timeout_s
         except BaseException:
             client.close()
             raise
