@@ -8,7 +8,6 @@ from itertools import chain, repeat
 
 import anyio
 
-from swe_sdk.alongside import alongside
 from swe_sdk.errors import SweError
 from swe_sdk.sandbox.contract import SandboxProvider, SupportsPing
 
@@ -34,9 +33,10 @@ async def outlast_outage(
     outage = _Outage(provider.name, patience_s, on_progress or (lambda _text: None))
     with anyio.move_on_after(patience_s):
         for pause_s in chain(_PAUSES_S, repeat(_LONGEST_PAUSE_S)):
-            async with alongside() as tasks:
+            async with anyio.create_task_group() as tasks:
                 tasks.start_soon(outage.begins_if_slow)
                 trouble = await _trouble(provider)
+                tasks.cancel_scope.cancel()
             if trouble is None:
                 outage.ends()
                 return
