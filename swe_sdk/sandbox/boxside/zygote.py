@@ -238,8 +238,9 @@ def prefer(supervisor: int) -> None:
     It would else have to wait for hundreds of them until it can kill them.
     """
     try:
-        os.setpriority(os.PRIO_PROCESS, supervisor, -10)
+        # in this order: it forks already, and what it forks between the two must not be preferred
         os.sched_setscheduler(supervisor, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
+        os.setpriority(os.PRIO_PROCESS, supervisor, -10)
     except (PermissionError, ProcessLookupError):
         pass  # an ordinary user may not; or it has failed already
 
