@@ -23,6 +23,15 @@ from swe_sdk.server.wire import as_refusal, detail_of
 MAX_FRAME_BYTES = 1 << 30
 _OUTBOX = 100_000
 """Frames that may wait for a slow reader; beyond that it is given up."""
+_ENDS = (
+    anyio.EndOfStream,
+    anyio.IncompleteRead,
+    anyio.BrokenResourceError,
+    anyio.ClosedResourceError,
+    ValueError,
+    RecursionError,
+)
+"""Of a stream, or of what can be understood of it."""
 Asked = Callable[[str, Any], Awaitable[Any]]
 Told = Callable[[str, Any], None]
 _log = logging.getLogger("swe_sdk.checkpoint")
@@ -45,9 +54,7 @@ async def frames(stream: ByteReceiveStream) -> AsyncIterator[Any]:
             if size > MAX_FRAME_BYTES:
                 return
             yield json.loads(await buffered.receive_exactly(size))
-    except (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError, anyio.ClosedResourceError):
-        return
-    except (ValueError, RecursionError):
+    except _ENDS:
         return
 
 
